@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices, Matrix, Vector, sample_indices, to_numpy
+from gmmatch._array import Indices, Matrix, sample_indices, to_numpy
 from gmmatch._threads import one_blas_thread
 from gmmatch.errors import InvalidInputError, listed
 from gmmatch.rows.array import ArrayRows
@@ -39,14 +39,14 @@ class LabelVerdicts:
 
     Attributes
     ----------
-    table : array of shape (n, 5)
+    table : float32 array of shape (n, 5)
         The verdict on each row, as :meth:`Rule.judge` returns it.
     rate, interval : float and (low, high), optional
         The share of wrong labels; None if no row was judged.
     notes : list of str
     """
 
-    table: Matrix
+    table: NDArray[np.float32]
     rate: float | None = None
     interval: tuple[float, float] | None = None
     notes: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ def judge_labels(
     pred_probs : array of shape (n, K), optional
     seed : int
     """
-    out = LabelVerdicts(np.tile([NOT_JUDGED, 0.0, 0.0, -1.0, 0.0], (len(codes), 1)))
+    out = LabelVerdicts(np.tile(np.array([NOT_JUDGED, 0, 0, -1, 0], dtype=np.float32), (len(codes), 1)))
     if not names:
         return out
     counts = np.bincount(codes[codes >= 0], minlength=len(names))
@@ -118,9 +118,9 @@ def judge_labels(
     return out
 
 
-def estimate_rate(verdict: Vector, probability: Vector) -> tuple[float, tuple[float, float]]:
+def estimate_rate(verdict: NDArray[Any], probability: NDArray[Any]) -> tuple[float, tuple[float, float]]:
     """Return the rate and its interval: from what is certainly wrong to what may be, by two standard errors."""
-    n, rate = len(verdict), float(probability.mean())
+    n, rate = len(verdict), float(probability.mean(dtype=np.float64))
     margin = 2.0 * float(np.sqrt(max(rate * (1.0 - rate), 1 / n) / n))
     low = min(float((verdict == WRONG).mean()), rate) - margin
     high = max(float((verdict != TRUSTED).mean()), rate) + margin
@@ -132,9 +132,10 @@ class RowJudge:
 
     def __init__(self, prepare: RowMap, evidence: Evidence, explanation: Explanation, rule: Rule) -> None:
         self.prepare, self.explanation, self.rule = prepare, explanation, rule
-        self.models = [learner.fit(evidence.labels.given) for learner in evidence.learners]
+        self.learners = evidence.learners
+        self.models = [learner.fit(evidence.labels.given) for learner in self.learners]
         drawn = explanation.drawn
-        self.refitted = [] if drawn is None else [learner.fit(drawn) for learner in evidence.learners]
+        self.refitted = [] if drawn is None else [learner.fit(drawn) for learner in self.learners]
 
     def __call__(self, block: Any, given: Any, wanted: Any) -> NDArray[np.float32]:
         """Return the verdicts on the wanted rows of a block; 0 for the others."""
@@ -143,9 +144,13 @@ class RowJudge:
         if wanted.any():
             with one_blas_thread():
                 values, given = to_numpy(self.prepare(block[wanted])), given[wanted]
-                first = [soften(model(values)) for model in self.models]
+                prepared = [learner.prepare(values) for learner in self.learners]
+                first = [soften(model(rows)) for model, rows in zip(self.models, prepared, strict=True)]
                 labels = Labels.of(given, first[0])
                 scores = np.stack([labels.select(log_p) for log_p in first])
-                second = [labels.select(soften(model(values))) for model in self.refitted]
+                second = [
+                    labels.select(soften(model(rows)))
+                    for model, rows in zip(self.refitted, prepared, strict=False)
+                ]
                 table[wanted] = self.rule.judge(self.explanation.apply(scores, np.array(second), labels))
         return table

@@ -19,8 +19,8 @@ from gmmatch._threads import cached_property
 
 Values: TypeAlias = NDArray[np.float32]
 
-Model: TypeAlias = Callable[[Values], Values]
-"""From features, shape (rows, d), to log-probabilities, shape (K, rows)."""
+Model: TypeAlias = Callable[[Any], Values]
+"""From what its learner prepares of rows to log-probabilities, shape (K, rows)."""
 
 # Correlations within classes are taken at 90%: they are estimated from few rows.
 _SHRINKAGE = 0.1
@@ -67,9 +67,13 @@ class Learner(ABC):
         ]
         return np.stack([(run.T @ run).astype(np.float64) for run in runs])
 
+    def prepare(self, values: Values) -> Any:
+        """Return what models take of rows: what does not depend on labels is computed once."""
+        return values
+
     @abstractmethod
     def fit(self, labels: Indices, excluded: tuple[int, ...] = ()) -> Model:
-        """Return a function from features to log-probabilities of shape (K, rows), fitted without some folds."""
+        """Return a function from prepared rows to log-probabilities of shape (K, rows), fitted without some folds."""
 
     def predict(self, labels: Indices, excluded: tuple[int, ...], rows: Indices) -> Values:
         """Return log-probabilities of rows of the sample by a model fitted without some folds."""
@@ -140,9 +144,9 @@ class Neighbors(Learner):
         super().__init__(values, folds, n_classes)
         self.reference = np.sort(random.permutation(len(values))[:_N_REFERENCE])
         self.count = min(30, max(5, len(self.reference) // (4 * n_classes)))
-        self.nearest, self.weights = self.search(values)
+        self.nearest, self.weights = self.prepare(values)
 
-    def search(self, values: Values) -> tuple[Indices, Values]:
+    def prepare(self, values: Values) -> tuple[Indices, Values]:
         """Return the nearest rows of the reference, by position in the sample, and their weights."""
         # Twice as many as there are votes: those of up to two folds of five are left out.
         most = min(2 * self.count, len(self.reference))
@@ -151,7 +155,7 @@ class Neighbors(Learner):
 
     def fit(self, labels: Indices, excluded: tuple[int, ...] = ()) -> Model:
         """Return the votes of the nearest rows."""
-        return lambda features: self._vote(labels, excluded, *self.search(features))
+        return lambda neighbors: self._vote(labels, excluded, *neighbors)
 
     def predict(self, labels: Indices, excluded: tuple[int, ...], rows: Indices) -> Values:
         """Return the votes of the neighbors that were searched before."""
