@@ -42,7 +42,7 @@ _LOSSLESS: dict[str, dict[str, Any]] = {
     **{name: {} for name in ("PNG", "BMP", "TIFF", "PPM")},
 }
 
-Progress = Callable[[int, int | None], None]
+Progress = Callable[[int, int], None]
 
 
 def build_corruption(kind: str, settings: Sequence[str], **given: Any) -> Any:
