@@ -18,7 +18,7 @@ import numpy as np
 from gmmatch import files
 from gmmatch.cli.io.files import check_output
 from gmmatch.data import load_image, open_source
-from gmmatch.data.exporting import MARK, check_replaceable, put_image
+from gmmatch.data.exporting import MARK, open_writer, put_image
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, unknown_name
 from gmmatch.frames import arrow_column
 from gmmatch_paper.corruption import Corrupted, GrossCorruption, ImageCorruption, adversaries, image_kinds
@@ -133,7 +133,7 @@ class Copy:
         if self.source.is_dir():
             if self.contents == "vectors":
                 raise InvalidInputError(f"--kind is for vectors, but {self.source} holds images.")
-            check_replaceable(self.output, self.source)
+            open_writer(open_source(str(self.source)), self.output)  # raises where nothing may be put
         elif files.overlap(self.output, self.source):
             raise InvalidInputError(f"--output {self.output} is the source itself: choose another name.")
         elif self.link:
