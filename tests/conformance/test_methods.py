@@ -8,7 +8,6 @@ import json
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -118,33 +117,6 @@ def test_small_and_odd_inputs(method):
 
 
 @every_method
-@pytest.mark.parametrize("kind", ["fortran", "strided", "read-only", "integers", "list", "frame"])
-def test_rows_of_every_kind_are_the_same_rows(method, kind, data):
-    X = np.round(data[0] * 8)
-    wide = np.zeros((len(X), 10))
-    wide[:, ::2] = X
-    frozen = X.copy()
-    frozen.flags.writeable = False
-    kinds = {
-        "fortran": np.asfortranarray(X),
-        "strided": wide[:, ::2],
-        "read-only": frozen,
-        "integers": X.astype(np.int32),
-        "list": X.tolist(),
-        "frame": pd.DataFrame(X),
-    }
-    expected = select(method, X, data, y=True)
-    assert select(method, kinds[kind], data, y=True).order.tolist() == expected.order.tolist()
-    np.testing.assert_array_equal(wide[:, ::2], X)  # and are left as they were
-
-
-@every_method
-def test_the_number_of_threads_changes_nothing(method, data):
-    picks = [select(method, data[0], data, y=True, n_jobs=n_jobs).order.tolist() for n_jobs in (1, 2, 3)]
-    assert picks[0] == picks[1] == picks[2]
-
-
-@every_method
 def test_scikit_learn_conventions(method, data):
     X, y, _ = data
     if method == "by-score":
@@ -176,10 +148,6 @@ def test_a_parameter_that_a_method_does_not_have_is_an_error():
         gm.Mean(eps=1e-3)
     assert set(gm.Easy().get_params()) == {"k", "per_class", "screening", "random_state", "center"}
     assert len(gm.GMMatching().get_params()) == 9
-    with pytest.raises(
-        gm.errors.InvalidInputError, match=r"batches= is not a parameter of method 'easy'\. It is one of"
-    ):
-        gm.select([[1.0]], k=1, method="easy", batches=2)
 
 
 def test_select_has_the_arguments_of_methods():
@@ -190,10 +158,3 @@ def test_select_has_the_arguments_of_methods():
         *inspect.signature(Method.select).parameters,
     }
     assert set(inspect.signature(gm.select).parameters) == chosen - {"self"}
-
-
-def test_methods_are_known_by_name():
-    assert set(METHODS) <= set(gm.methods())
-    with pytest.raises(gm.errors.UnknownMethodError, match="Did you mean 'gm-matching'"):
-        gm.select([[1.0]], method="gm-maching")
-    assert gm.method_class("GM_Matching") is gm.GMMatching

@@ -15,45 +15,31 @@ def processor(name: str):
     return found or getattr(transformers, f"{name}ImageProcessor")
 
 
+# A vision transformer that is as small as it gets.
+_VISION = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 32,
+    "patch_size": 8,
+}
+_WHOLE, _SQUARE = {"shortest_edge": 32}, {"height": 32, "width": 32}
+
+
 def _clip(folder: Path) -> None:
     from transformers import CLIPConfig, CLIPModel
 
-    vision = {
-        "hidden_size": 32,
-        "intermediate_size": 48,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "image_size": 32,
-        "patch_size": 8,
-    }
-    text = {
-        "hidden_size": 16,
-        "intermediate_size": 24,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "vocab_size": 50,
-    }
-    config = CLIPConfig(text_config=text, vision_config=vision, projection_dim=12)
-    CLIPModel(config).save_pretrained(folder)
-    size = {"shortest_edge": 32}
-    processor("CLIP")(size=size, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
+    text = {**_VISION, "num_hidden_layers": 1, "vocab_size": 50}
+    CLIPModel(CLIPConfig(text_config=text, vision_config=_VISION, projection_dim=12)).save_pretrained(folder)
+    processor("CLIP")(size=_WHOLE, crop_size=_SQUARE).save_pretrained(folder)
 
 
 def _clip_vision(folder: Path) -> None:
     from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
 
-    config = CLIPVisionConfig(
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        image_size=32,
-        patch_size=8,
-        projection_dim=20,
-    )
-    CLIPVisionModelWithProjection(config).save_pretrained(folder)
-    size = {"shortest_edge": 32}
-    processor("CLIP")(size=size, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
+    CLIPVisionModelWithProjection(CLIPVisionConfig(**_VISION, projection_dim=20)).save_pretrained(folder)
+    processor("CLIP")(size=_WHOLE, crop_size=_SQUARE).save_pretrained(folder)
 
 
 def _resnet(folder: Path) -> None:
@@ -64,61 +50,28 @@ def _resnet(folder: Path) -> None:
     )
     ResNetModel(config).save_pretrained(folder)
     # Below 384 pixels this processor enlarges, then crops to the middle.
-    processor("ConvNext")(size={"shortest_edge": 32}, crop_pct=0.875).save_pretrained(folder)
+    processor("ConvNext")(size=_WHOLE, crop_pct=0.875).save_pretrained(folder)
 
 
 def _uncropped(folder: Path) -> None:
     """The aspect ratio stays, and pictures of one batch have several shapes."""
     _resnet(folder)
-    processor("MobileNetV2")(size={"shortest_edge": 32}, do_center_crop=False).save_pretrained(folder)
-
-
-def _mobilenet(folder: Path) -> None:
-    from transformers import MobileNetV2Config, MobileNetV2Model
-
-    config = MobileNetV2Config(depth_multiplier=0.1, image_size=32, depth_divisible_by=4, min_depth=4)
-    model = MobileNetV2Model(config)
-    _settle(model)
-    model.save_pretrained(folder)
-    size = {"shortest_edge": 36}
-    processor("MobileNetV2")(size=size, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
-
-
-def _settle(model) -> None:
-    """Let batch norm measure its input, without which random weights fade everything to zero."""
-    import torch
-
-    for module in model.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            module.momentum = 1.0
-    with torch.no_grad():
-        model.train()(pixel_values=torch.rand(8, 3, 96, 96))
-    model.eval()
-
-
-_VIT = {
-    "hidden_size": 24,
-    "intermediate_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "image_size": 32,
-    "patch_size": 8,
-}
+    processor("MobileNetV2")(size=_WHOLE, do_center_crop=False).save_pretrained(folder)
 
 
 def _vit(folder: Path) -> None:
     from transformers import ViTConfig, ViTModel
 
-    ViTModel(ViTConfig(**_VIT)).save_pretrained(folder)
-    processor("ViT")(size={"height": 32, "width": 32}).save_pretrained(folder)
+    ViTModel(ViTConfig(**_VISION)).save_pretrained(folder)
+    processor("ViT")(size=_SQUARE).save_pretrained(folder)
 
 
 def _vit_classifier(folder: Path) -> None:
     """A checkpoint without weights for the pooler, as most classifiers are."""
     from transformers import ViTConfig, ViTForImageClassification
 
-    ViTForImageClassification(ViTConfig(**_VIT, num_labels=3)).save_pretrained(folder)
-    processor("ViT")(size={"height": 32, "width": 32}).save_pretrained(folder)
+    ViTForImageClassification(ViTConfig(**_VISION, num_labels=3)).save_pretrained(folder)
+    processor("ViT")(size=_SQUARE).save_pretrained(folder)
 
 
 def _dinov2(folder: Path) -> None:
@@ -128,9 +81,7 @@ def _dinov2(folder: Path) -> None:
         hidden_size=24, num_hidden_layers=2, num_attention_heads=3, image_size=28, patch_size=7, mlp_ratio=2
     )
     Dinov2Model(config).save_pretrained(folder)
-    processor("Bit")(size={"shortest_edge": 32}, crop_size={"height": 28, "width": 28}).save_pretrained(
-        folder
-    )
+    processor("Bit")(size=_WHOLE, crop_size={"height": 28, "width": 28}).save_pretrained(folder)
 
 
 MODELS = {
@@ -138,7 +89,6 @@ MODELS = {
     "clip-vision": _clip_vision,
     "resnet": _resnet,
     "uncropped": _uncropped,
-    "mobilenet": _mobilenet,
     "vit": _vit,
     "vit-classifier": _vit_classifier,
     "dinov2": _dinov2,

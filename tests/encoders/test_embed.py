@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import random
 import shutil
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,13 +12,28 @@ from gmmatch.data import BrokenImageError, open_source
 from gmmatch.data.arrays import ArraySource
 from gmmatch.data.source import Batch
 from gmmatch.encoders import CallableEncoder, load_encoder
-from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.errors import InvalidInputError
 from gmmatch.store import open_store
 from gmmatch.store.run import embed
 
-from .one_run import Crowd
 
-ONE_RUN = Path(__file__).with_name("one_run.py")
+class Crowd:
+    """Vectors that depend on the whole batch, so that a batch cut elsewhere shows."""
+
+    kind, batch_size, fingerprint = "embedding", 16, "crowd"
+
+    def __call__(self, rows):
+        return np.hstack([rows, np.full((len(rows), 1), rows.sum())]).astype(np.float32)
+
+
+def stop_at(most):
+    """Interrupt a run when so many rows of its source are done."""
+
+    def stop(done, total):
+        if done >= most:
+            raise KeyboardInterrupt
+
+    return stop
 
 
 def vectors(n=203, seed=0, bad=()):
@@ -91,20 +101,10 @@ def test_the_type_of_the_numbers(tmp_path, given, dtype, kept):
     assert np.array_equal(open_store(tmp_path / "x.emb").to_numpy(), source.array.astype(kept))
 
 
-def test_half_precision_is_kept_as_such(tmp_path, model_folder, image_folder):
-    encoder = load_encoder(str(model_folder("clip")), device="cpu", dtype="float16")
-    assert embed(open_source(image_folder), encoder, tmp_path / "x.emb").dtype == "float16"
-
-
 def test_progress_counts_rows_of_the_source(tmp_path):
     seen = []
-    embed(
-        ArraySource(vectors(50)),
-        load_encoder("identity"),
-        tmp_path / "x.emb",
-        batch_size=20,
-        progress=lambda done, total: seen.append((done, total)),
-    )
+    encoder, note = load_encoder("identity"), lambda *counts: seen.append(counts)
+    embed(ArraySource(vectors(50)), encoder, tmp_path / "x.emb", batch_size=20, progress=note)
     assert seen == [(0, 50), (20, 50), (40, 50), (50, 50)]
 
 
@@ -130,20 +130,9 @@ def test_a_broken_picture_stops_the_work_and_what_came_before_is_kept(tmp_path, 
 
 def test_rows_skipped_by_an_earlier_run_are_reported_again(tmp_path):
     source = ArraySource(vectors(60, bad=[3, 45]), ids=[f"r{number}" for number in range(60)])
-
-    def stop(done, total):
-        if done >= 40:
-            raise KeyboardInterrupt
-
+    options = {"batch_size": 10, "on_error": "skip", "progress": stop_at(40)}
     with pytest.raises(KeyboardInterrupt):
-        embed(
-            source,
-            load_encoder("identity"),
-            tmp_path / "x.emb",
-            batch_size=10,
-            on_error="skip",
-            progress=stop,
-        )
+        embed(source, load_encoder("identity"), tmp_path / "x.emb", **options)
     report = embed(source, load_encoder("identity"), tmp_path / "x.emb", on_error="skip")
     assert [(row.row, row.id) for row in report.skipped] == [(3, "r3"), (45, "r45")]
     assert report.skipped[0].reason == "It could not be encoded in an earlier run."
@@ -180,24 +169,6 @@ def test_an_encoder_of_another_kind_is_refused(tmp_path):
         embed(ArraySource(vectors()), load_encoder("pixels"), tmp_path / "x.emb")
 
 
-def test_another_encoder_cannot_continue_a_store(tmp_path):
-    def one(rows):
-        return rows + 1
-
-    def two(rows):
-        return rows + 2
-
-    def stop(done, total):
-        if done:
-            raise KeyboardInterrupt
-
-    source = ArraySource(vectors())
-    with pytest.raises(KeyboardInterrupt):
-        embed(source, CallableEncoder(one, "embedding", "mine"), tmp_path / "x.emb", progress=stop)
-    with pytest.raises(GMMatchError, match="same name, but other weights or settings"):
-        embed(source, CallableEncoder(two, "embedding", "mine"), tmp_path / "x.emb")
-
-
 # ------------------------------------------------------------------------------------- interruptions
 
 
@@ -230,13 +201,8 @@ def test_a_run_that_was_interrupted_ends_with_the_same_bytes(tmp_path, stops):
     options = {"batch_size": 16, "rows_per_shard": 50, "on_error": "skip"}
     embed(source, encoder, tmp_path / "whole.emb", **options)
     for most in stops:
-
-        def stop(done, total, most=most):
-            if done >= most:
-                raise KeyboardInterrupt
-
         with pytest.raises(KeyboardInterrupt):
-            embed(source, encoder, tmp_path / "parts.emb", progress=stop, **options)
+            embed(source, encoder, tmp_path / "parts.emb", progress=stop_at(most), **options)
     embed(source, encoder, tmp_path / "parts.emb", **options)
     assert contents(tmp_path / "parts.emb") == contents(tmp_path / "whole.emb")
     expected = stacked(source, encoder, 16)
@@ -246,14 +212,10 @@ def test_a_run_that_was_interrupted_ends_with_the_same_bytes(tmp_path, stops):
 
 
 def test_the_batch_size_that_a_store_was_begun_with_is_kept(tmp_path):
-    def stop(done, total):
-        if done >= 14:
-            raise KeyboardInterrupt
-
     source, encoder = ArraySource(vectors()), load_encoder(Crowd())
     embed(source, encoder, tmp_path / "whole.emb", batch_size=7)
     with pytest.raises(KeyboardInterrupt):
-        embed(source, encoder, tmp_path / "parts.emb", batch_size=7, progress=stop)
+        embed(source, encoder, tmp_path / "parts.emb", batch_size=7, progress=stop_at(14))
     assert embed(source, encoder, tmp_path / "parts.emb").batch_size == 7
     assert contents(tmp_path / "parts.emb") == contents(tmp_path / "whole.emb")
 
@@ -294,65 +256,3 @@ def test_a_stream_is_embedded_and_resumed(tmp_path):
     assert store.to_numpy()[:, 0].tolist() == list(range(100))
     assert store.to_numpy()[:, 1].tolist() == [16] * 96 + [4] * 4
     assert store.ids[99] == "s99"
-
-
-def started(source, encoder, store):
-    command = [sys.executable, ONE_RUN, source, encoder, store]
-    return subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
-
-
-def kill_again_and_again(source, encoder, folder, kills, longest):
-    """Kill runs at random moments after their start until so many are dead; check every store that ends."""
-    whole = folder / "whole.emb"
-    with started(source, encoder, whole) as process:
-        last = process.communicate()[0].splitlines()[-1]
-    assert last.startswith("finished")
-    moments, killed, finished, store = random.Random(0), 0, 0, folder / "killed.emb"
-    while killed < kills or not finished:
-        with started(source, encoder, store) as process:
-            # "encoding" before the first row, or "finished" at once where the last run died after its last row
-            printed = process.stdout.readline()
-            if killed < kills:
-                time.sleep(moments.random() * longest)
-                process.kill()
-            printed += process.stdout.read()
-        if "finished" not in printed:
-            killed += 1
-            assert process.returncode == -9
-            continue
-        finished += 1
-        assert contents(store) == contents(whole)
-        shutil.rmtree(store)
-    open_store(whole, verify=True)
-    return finished
-
-
-@pytest.fixture
-def many_vectors(tmp_path):
-    np.save(tmp_path / "x.npy", vectors(1600, bad=[7, 700, 701]))
-    return tmp_path / "x.npy"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9")
-def test_killed_three_times_it_ends_with_the_same_bytes(tmp_path, many_vectors):
-    assert kill_again_and_again(many_vectors, "crowd", tmp_path, kills=3, longest=0.4)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9")
-def test_killed_twenty_times_it_ends_with_the_same_bytes(tmp_path, model_folder, many_pictures):
-    folder = model_folder("clip")
-    assert kill_again_and_again(many_pictures, folder, tmp_path, kills=20, longest=0.6)
-
-
-@pytest.fixture
-def many_pictures(tmp_path, image_folder):
-    """600 pictures, some of them broken."""
-    photos = tmp_path / "photos"
-    photos.mkdir()
-    originals = sorted(image_folder.iterdir())
-    for number in range(600):
-        data = originals[number % 60].read_bytes()
-        (photos / f"{number:04d}.png").write_bytes(data[:50] if number in (99, 100, 411) else data)
-    return photos

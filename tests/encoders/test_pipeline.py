@@ -14,7 +14,7 @@ import pytest
 
 from gmmatch.data import BrokenImageError
 from gmmatch.data.source import Batch
-from gmmatch.encoders import CallableEncoder, SmallerBatchWarning, encode_batches, load_encoder
+from gmmatch.encoders import CallableEncoder, SmallerBatchWarning, encode_batches
 from gmmatch.encoders.pipeline import OutOfMemoryError
 from gmmatch.errors import InvalidInputError
 
@@ -79,13 +79,6 @@ def test_rows_come_in_order_however_long_each_takes(workers, size):
     assert results[-1].stop == 203
 
 
-def test_labels_go_along():
-    labels = [number % 3 for number in range(203)]
-    results = list(encode_batches(batches_of(TEXTS, 50, labels), Lengths()))
-    assert [label for result in results for label in result.labels] == labels
-    assert next(encode_batches(batches_of(TEXTS, 50), Lengths())).labels is None
-
-
 def test_little_is_prepared_ahead():
     encoder, workers, size = Lengths(), 2, 10
     results = encode_batches(batches_of(TEXTS * 20, size), encoder, workers=workers)
@@ -94,14 +87,6 @@ def test_little_is_prepared_ahead():
     most = 2 * workers * 8 + 3 * size  # rows ready, one batch for the model, one being handed in
     assert 0 < encoder.prepared <= most + size
     results.close()
-
-
-def test_no_thread_is_left_when_the_caller_stops_early():
-    before = threading.active_count()
-    results = encode_batches(batches_of(TEXTS * 20, 5), Lengths(delay=0.001), workers=4)
-    next(results)
-    results.close()
-    assert threading.active_count() == before
 
 
 def test_ctrl_c_waits_for_no_more_than_a_few_rows_and_leaves_no_thread():
@@ -135,27 +120,7 @@ def test_an_error_of_the_source_reaches_the_caller_after_the_rows_before_it():
     assert threading.active_count() == before
 
 
-def test_an_error_of_the_encoder_reaches_the_caller():
-    def fails(texts):
-        raise KeyError("oops")
-
-    before = threading.active_count()
-    with pytest.raises(KeyError, match="oops"):
-        list(encode_batches(batches_of(TEXTS, 10), CallableEncoder(fails, "text")))
-    assert threading.active_count() == before
-
-
 # ------------------------------------------------------------------------------------------ bad rows
-
-
-def test_a_broken_row_stops_the_work_and_is_named():
-    seen = []
-    with pytest.raises(
-        BrokenImageError,
-        match=r"^61 is not a readable image: it is broken; on_error='skip' leaves",
-    ):
-        seen.extend(encode_batches(batches_of(TEXTS, 20), Lengths(broken=["61", "130"]), workers=4))
-    assert [result.start for result in seen] == [0, 20, 40]
 
 
 def test_broken_rows_are_skipped_and_listed():
@@ -174,18 +139,6 @@ def test_a_batch_of_broken_rows_only_gives_no_vectors():
     [result] = encode_batches(batches_of(TEXTS[:3], 3), Lengths(broken=TEXTS[:3]), on_error="skip")
     assert result.vectors.shape == (0, 2)
     assert (result.ids, result.start, result.stop, len(result.skipped)) == ([], 0, 3, 3)
-
-
-def test_rows_with_nan_or_infinity():
-    rows = np.arange(12.0).reshape(6, 2)
-    rows[2, 1], rows[4, 0] = np.nan, np.inf
-    identity = load_encoder("identity")
-    with pytest.raises(InvalidInputError, match=r"row 2 \(id2\): its vector has NaN or infinity in it"):
-        list(encode_batches(batches_of(rows, 6), identity))
-    [result] = encode_batches(batches_of(rows, 6), identity, on_error="skip")
-    assert result.vectors.tolist() == rows[[0, 1, 3, 5]].tolist()
-    assert result.ids == ["id0", "id1", "id3", "id5"]
-    assert [row.row for row in result.skipped] == [2, 4]
 
 
 def test_numbers_that_do_not_fit_into_float16_are_found():
@@ -253,16 +206,3 @@ def test_other_errors_do_not_count_as_memory():
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         list(encode_batches(batches_of(TEXTS, 64), encoder))
     assert encoder.calls == [64]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"workers": 0}, "workers=0: expected a whole number"),
-        ({"workers": True}, "workers=True: expected a whole number"),
-        ({"on_error": "ignore"}, "on_error='ignore': use raise or skip"),
-    ],
-)
-def test_bad_options_are_named(options, message):
-    with pytest.raises(InvalidInputError, match=message):
-        list(encode_batches(batches_of(TEXTS, 4), Lengths(), **options))

@@ -65,15 +65,8 @@ def test_vectors_are_those_of_a_direct_forward_pass(model_folder, name):
     expected = direct(folder, name, images)
     assert vectors.dtype == np.float32
     assert vectors.shape == (4, encoder.n_features)
-    # Fifty layers of random weights enlarge the last digit a hundredfold.
-    tolerance = 1e-4 if name == "mobilenet" else 1e-6
-    np.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=tolerance)
+    np.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=1e-6)
     assert np.ptp(expected, axis=0).max() > 0.01  # pictures differ by far more than the tolerance
-
-
-def test_clip_gives_the_projected_embedding(model_folder):
-    encoder = load_encoder(str(model_folder("clip")))
-    assert (encoder.n_features, encoder.pooling) == (12, "features")
 
 
 def test_pooling_from_the_last_hidden_state(model_folder):
@@ -137,7 +130,7 @@ PLAIN = {
 
 @pytest.mark.grid
 @pytest.mark.parametrize("sort", SORTS)
-@pytest.mark.parametrize("name", ["clip", "resnet", "uncropped", "mobilenet", "vit", "dinov2"])
+@pytest.mark.parametrize("name", ["clip", "resnet", "uncropped", "vit", "dinov2"])
 def test_preprocessing_is_the_model_s_own_to_the_last_bit(model_folder, tmp_path, name, sort):
     folder = model_folder(name)
     path = SORTS[sort](tmp_path / sort)
@@ -166,14 +159,6 @@ def test_a_large_photograph_is_decoded_at_the_size_needed(model_folder, tmp_path
     assert np.abs(ready - whole).mean() < 0.05 * np.ptp(whole)
 
 
-def test_transparent_pixels_are_white_for_the_model(model_folder, tmp_path):
-    clear = saved(Image.new("RGBA", (40, 40), (0, 0, 0, 0)), tmp_path / "clear.png")
-    encoder = TransformersEncoder(str(model_folder("vit")), device="cpu")
-    [ready] = encoder.prepare([clear])
-    [white] = encoder.prepare([Image.new("RGB", (40, 40), "white")])
-    assert np.array_equal(ready, white)
-
-
 def test_pictures_of_several_shapes_come_back_in_order(model_folder):
     encoder = TransformersEncoder(str(model_folder("uncropped")), device="cpu")
     images = [picture(seed, (40, 32) if seed % 3 else (32, 56)) for seed in range(9)]
@@ -194,21 +179,12 @@ def test_image_size_replaces_the_processor_s(model_folder):
 # --------------------------------------------------------------------------------------- fingerprint
 
 
-def test_the_fingerprint_is_the_same_for_a_copy(model_folder, tmp_path):
-    folder = model_folder("resnet")
-    shutil.copytree(folder, tmp_path / "copy")
-    assert (
-        load_encoder(str(folder)).fingerprint
-        == load_encoder(str(tmp_path / "copy")).fingerprint
-        == load_encoder(folder).fingerprint
-    )
-
-
 def test_the_fingerprint_changes_with_all_that_changes_the_vectors(model_folder, tmp_path):
     folder = model_folder("dinov2")
     plain = TransformersEncoder(str(folder), device="cpu")
     other_weights = tmp_path / "weights"
     shutil.copytree(folder, other_weights)
+    assert load_encoder(other_weights, device="cpu").fingerprint == plain.fingerprint
     model = own_model(folder, "dinov2")
     with torch.no_grad():
         next(model.parameters()).view(-1)[0] += 1
@@ -238,11 +214,8 @@ def test_half_precision_is_near_single_precision(model_folder):
     assert rounded.dtype == np.float16
     np.testing.assert_allclose(rounded, exact, atol=5e-3)
     assert not np.array_equal(rounded.astype(np.float32), exact)
-
-
-def test_bfloat16_comes_back_as_float32(model_folder):
-    encoder = TransformersEncoder(str(model_folder("clip")), device="cpu", dtype="bfloat16")
-    assert encoder.encode(encoder.prepare([picture(1)])).dtype == np.float32
+    narrow = TransformersEncoder(folder, device="cpu", dtype="bfloat16")
+    assert narrow.encode(narrow.prepare(images)).dtype == np.float32
 
 
 # -------------------------------------------------------------------------------------------- errors
@@ -266,16 +239,6 @@ def test_a_checkpoint_with_holes_is_refused(model_folder, tmp_path):
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(InvalidInputError, match=r"no weights for layernorm.bias \(1 missing\)"):
         load_encoder(str(folder))
-
-
-def test_a_truncated_checkpoint_is_one_line(model_folder, tmp_path):
-    folder = tmp_path / "cut"
-    shutil.copytree(model_folder("vit"), folder)
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:1000])
-    with pytest.raises(InvalidInputError, match="cannot be loaded") as error:
-        load_encoder(str(folder))
-    assert "\n" not in str(error.value)
 
 
 def test_a_folder_that_is_not_there():

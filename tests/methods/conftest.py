@@ -1,8 +1,6 @@
-"""Lets the tests of this folder import the plain NumPy versions they compare with."""
+"""Which methods can be treated alike."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
+ROW_BASED = ("gm-matching", "random", "easy", "hard", "moderate", "herding", "kernel-herding", "matching")
+RUNNABLE = ("robust", *ROW_BASED)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-from method_kinds import ROW_BASED
-from plain_numpy import geometric_median, greedy
 
 import gmmatch as gm
+from tests.methods.conftest import ROW_BASED
+from tests.textbook import geometric_median, textbook_picks
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3)) + np.array([1.0, 0.5, 0.0])
@@ -67,22 +64,11 @@ def test_also_with_replacement():
 def test_included_rows_steer_the_matching():
     far_left = np.argsort(X[:, 0])[:5]
     free, steered = select("herding"), select("herding", include=far_left)
-    assert np.array_equal(steered.order, greedy(X, X.mean(axis=0), 20, already=sorted(far_left.tolist())))
+    assert np.array_equal(
+        steered.order, textbook_picks(X, X.mean(axis=0), 20, already=sorted(far_left.tolist()))
+    )
     others = steered.order[5:]
     assert X[others, 0].mean() > X[free.indices, 0].mean()
-
-
-def test_included_rows_count_in_the_residual():
-    selection = select("herding", include=[0, 1, 2])
-    path = selection.residual_path[None]
-    assert path[0] == pytest.approx(np.linalg.norm(X[0] - X.mean(axis=0)))
-    assert path[-1] == pytest.approx(np.linalg.norm(X[selection.indices].mean(axis=0) - X.mean(axis=0)))
-
-
-@every_method
-def test_including_everything_that_is_wanted(method):
-    assert select(method, k=3, include=[5, 6, 7]).order.tolist() == [5, 6, 7]
-    assert select(method, k=4, include=[5, 6, 7]).order[:3].tolist() == [5, 6, 7]
 
 
 # ----------------------------------------------------------------------------------------- exclude
@@ -111,7 +97,7 @@ def test_a_share_is_one_of_the_rows_that_may_be_picked(method):
 def test_excluded_rows_still_count_in_the_target(method, target):
     exclude = np.arange(40)
     ours = select(method, exclude=exclude).order
-    assert np.array_equal(ours, greedy(X, target(X), 20, allowed=np.arange(80) >= 40))
+    assert np.array_equal(ours, textbook_picks(X, target(X), 20, available=np.arange(80) >= 40))
 
 
 # ----------------------------------------------------------------------------------------- weights
@@ -179,14 +165,6 @@ def test_the_same_seed_gives_the_same_picks_for_any_number_of_threads(method, y)
             assert np.array_equal(path, again.residual_path[label])
 
 
-def test_threads_do_not_show_in_data_of_several_chunks():
-    wide = np.random.default_rng(1).normal(size=(3_000, 1_500)).astype(np.float32)
-    runs = [gm.GMMatching(k=30).select(wide, n_jobs=n_jobs) for n_jobs in (1, 2, 4)]
-    for run in runs[1:]:
-        assert np.array_equal(run.order, runs[0].order)
-        assert np.array_equal(run.residual_path[None], runs[0].residual_path[None])
-
-
 @pytest.mark.parametrize(
     ("method", "options"),
     [
@@ -245,32 +223,6 @@ def test_equal_rows_are_picked_from_the_top(method):
             assert place.get(row - 20, 99) < position
 
 
-@pytest.mark.filterwarnings("ignore::gmmatch.errors.FarRowWarning")  # where nearly all rows are equal
-@settings(max_examples=150, deadline=None)
-@given(data=st.data())
-def test_ties_among_whole_numbers_go_to_the_lowest_row(data):
-    """With 2ᵐ rows of small whole numbers all sums are exact, and most scores are ties."""
-    n = data.draw(st.sampled_from([1, 2, 4, 8, 16]))
-    shape = st.tuples(st.just(n), st.integers(1, 3))
-    dtype = data.draw(st.sampled_from([np.float16, np.float32, np.float64, np.int8]))
-    rows = data.draw(hnp.arrays(np.int8, shape, elements=st.integers(-3, 3))).astype(dtype)
-    states = data.draw(st.lists(st.sampled_from(["free", "free", "in", "out"]), min_size=n, max_size=n))
-    inside, outside = (np.array([state == name for state in states]) for name in ("in", "out"))
-    allowed = int((~outside).sum())
-    if allowed == 0:
-        return
-    k = data.draw(st.integers(max(1, int(inside.sum())), allowed))
-    start = data.draw(st.sampled_from(["target", "zero"]))
-    replacement = data.draw(st.booleans())
-    ours = gm.Herding(k=k, start=start, replacement=replacement).select(rows, include=inside, exclude=outside)
-    wide = rows.astype(np.float64)
-    theirs = greedy(
-        wide, wide.mean(axis=0), k, start=start, already=np.flatnonzero(inside).tolist(),
-        allowed=~outside, replacement=replacement,
-    )  # fmt: skip
-    assert ours.order.tolist() == theirs.tolist()
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.permutations(range(39)))
 def test_shuffled_rows_give_shuffled_picks(permutation):
@@ -297,20 +249,3 @@ def test_a_start_at_zero_makes_the_origin_irrelevant(method):
 
 
 # ------------------------------------------------------------------------------------- preprocess
-
-
-@every_method
-@pytest.mark.parametrize("step", ["center", "scale", "unit"])
-def test_a_step_is_done_before_the_selection(method, step):
-    by_hand = {
-        # The mean of centered rows is rounding: herding sees every bit of it.
-        "center": X - [math.fsum(column) / len(X) for column in X.T],
-        "scale": X / X.std(axis=0),
-        "unit": X / np.linalg.norm(X, axis=1, keepdims=True),
-    }[step]
-    # The mean of centered rows is rounding, and a matching that starts there sees every bit of it.
-    start = {"start": "zero"} if method in ("herding", "matching") else {}
-    by_hand = by_hand + 1.0 if step == "center" and start else by_hand
-    ours, theirs = select(method, preprocess=[step], **start), select(method, by_hand, **start)
-    assert np.array_equal(ours.order, theirs.order)
-    assert ours.residual[None] == pytest.approx(theirs.residual[None], abs=1e-9)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from method_kinds import ROW_BASED
 
 import gmmatch as gm
 from gmmatch.errors import GMMatchError, InvalidInputError, InvalidTypeError, UnknownMethodError
+from tests.methods.conftest import ROW_BASED
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 Y = np.repeat(["cat", "dog"], [18, 2])
@@ -69,6 +69,7 @@ def with_value(value, *places):
             ValueError,
             "k=5 disagrees with per_class, .* sums to 1",
         ),
+        (X, {"per_class": {"cat": -5}, "y": Y}, ValueError, r"per_class\['cat'\]=-5"),
         (X, {"y": [None] * 20}, ValueError, "y has no label for any row.*y=None or unlabeled='group'"),
         (X, {"y": Y, "unlabeled": "keep"}, ValueError, "unlabeled='keep': give 'drop' or 'group'"),
         (X, {"y": "cat"}, TypeError, "y has type str"),
@@ -185,16 +186,7 @@ def test_an_unknown_method_names_the_nearest(name, nearest):
         gm.select(X, method=name)
     with pytest.raises(ValueError, match="there are 'robust', 'gm-matching', 'random'"):
         gm.method_class(name)
-
-
-def test_names_may_be_written_with_underscores_and_capitals():
     assert gm.method_class("GM_Matching") is gm.GMMatching
-    assert gm.method_class("Kernel-Herding") is gm.KernelHerding
-
-
-def test_a_method_that_is_nothing_like_any():
-    with pytest.raises(UnknownMethodError, match="method='xyz': there is no such method; there are"):
-        gm.select(X, method="xyz")
 
 
 def test_a_misspelt_option_names_the_nearest():
@@ -215,11 +207,6 @@ def test_random_draws_only_rows_with_a_weight():
         gm.Random(k=3).select(X, sample_weight=weights)
     assert gm.Random(k=2).select(X, sample_weight=weights).indices.tolist() == [0, 1]
     assert set(gm.Random(k=9, replacement=True).select(X, sample_weight=weights).order) <= {0, 1}
-
-
-def test_the_types_of_errors():
-    for error in (InvalidInputError, InvalidTypeError, UnknownMethodError):
-        assert issubclass(error, GMMatchError)
 
 
 class Unwilling:

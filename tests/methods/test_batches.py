@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_numpy import greedy
 
 import gmmatch as gm
 from gmmatch.batches import hash_rows
+from tests.textbook import textbook_picks
 
 X = np.random.default_rng(0).normal(size=(400, 5)) + 1.0
 
@@ -62,7 +62,7 @@ def test_carried_batches_are_the_papers_listing():
         assert len(batch) == 10
         # The rows of a batch are not known, but its own picks are: the best of them in their own order.
         allowed = np.isin(np.arange(400), batch)
-        done = greedy(X, mean, len(done) + 10, already=list(done), allowed=allowed)
+        done = textbook_picks(X, mean, len(done) + 10, already=list(done), available=allowed)
         assert np.array_equal(done[-10:], batch)
 
 
@@ -77,7 +77,9 @@ def test_independent_batches_are_matchings_of_their_own():
     for number in range(4):
         own = first[batch[first] == number]
         assert len(own) > 25
-        assert np.array_equal(greedy(X, mean, len(own), start="zero", allowed=batch == number), own)
+        assert np.array_equal(
+            textbook_picks(X, mean, len(own), theta=0.0 * mean, available=batch == number), own
+        )
 
 
 @carry
@@ -110,17 +112,3 @@ def test_independent_batches_of_few_picks_still_match():
     )
     drawn = np.mean([gm.Random(k=80, random_state=seed).select(X).residual[None] for seed in range(5)])
     assert residual < drawn / 2
-
-
-@carry
-def test_every_class_has_batches_of_its_own(carry):
-    y = np.arange(400) % 2
-    selection = gm.GMMatching(k=40, batches=carry(3), random_state=0).select(X, y)
-    assert selection.counts == {0: 20, 1: 20}
-
-
-def test_features_of_a_kernel_in_independent_batches():
-    selector = gm.KernelHerding(
-        k=40, kernel=gm.Nystroem(gm.RBF(), 32), batches=gm.Independent(4), random_state=0
-    )
-    assert len(set(selector.select(X).order.tolist())) == 40

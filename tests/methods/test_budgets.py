@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from method_kinds import ROW_BASED
 
 import gmmatch as gm
 from gmmatch.errors import UnlabeledRowsWarning
+from tests.methods.conftest import ROW_BASED
 
 X = np.random.default_rng(0).normal(size=(100, 3))
 Y = np.repeat(["a", "b", "c", "d"], [50, 30, 19, 1])  # d is a class of one row
@@ -29,46 +29,6 @@ def assert_valid(selection, k, n=100):
     assert np.array_equal(np.flatnonzero(selection.mask), selection.indices)
 
 
-@every_method
-@pytest.mark.parametrize("y", [None, Y], ids=["no labels", "labels"])
-@pytest.mark.parametrize(
-    ("k", "count"), [(10, 10), (0.1, 10), ("10%", 10), (1, 1), ("100%", 100), (100, 100), (None, 10)]
-)
-def test_every_way_to_write_k(method, y, k, count):
-    selection = select(method, y=y, k=k)
-    assert_valid(selection, count)
-    assert sum(selection.counts.values()) == count
-
-
-@every_method
-def test_ways_to_write_k_that_mean_the_same_pick_the_same(method):
-    first = select(method, y=Y, k=20).order
-    assert np.array_equal(first, select(method, y=Y, k=0.2).order)
-    assert np.array_equal(first, select(method, y=Y, k="20%").order)
-    assert np.array_equal(first, select(method, y=Y, k=np.int64(20)).order)
-
-
-@every_method
-@pytest.mark.parametrize(
-    ("options", "counts"),
-    [
-        ({"k": 20, "per_class": "proportional"}, {"a": 10, "b": 6, "c": 4, "d": 0}),
-        ({"k": 100, "per_class": "proportional"}, {"a": 50, "b": 30, "c": 19, "d": 1}),
-        ({"k": 4, "per_class": "balanced"}, {"a": 1, "b": 1, "c": 1, "d": 1}),
-        ({"per_class": {"a": 3, "c": "100%", "d": 1}}, {"a": 3, "b": 0, "c": 19, "d": 1}),
-        ({"k": 4, "per_class": {"a": 3, "d": 1}}, {"a": 3, "b": 0, "c": 0, "d": 1}),
-        ({"k": 20, "per_class": None}, {None: 20}),
-    ],
-)
-def test_quotas(method, options, counts):
-    selection = select(method, y=Y, **options)
-    assert selection.counts == counts
-    assert_valid(selection, sum(counts.values()))
-    assert selection.order.tolist() == [row for row in selection.order if None in counts or counts[Y[row]]]
-    for label, size in zip(selection.classes, selection.group_sizes, strict=True):
-        assert size == (100 if label is None else (label == Y).sum())
-
-
 @pytest.mark.parametrize("method", [method for method in ROW_BASED if method != "random"])
 def test_a_class_is_picked_as_if_it_were_alone(method):
     selection = select(method, y=Y, k=20)
@@ -81,24 +41,6 @@ def test_a_class_is_picked_as_if_it_were_alone(method):
 @every_method
 def test_ignoring_the_labels_is_having_none(method):
     assert np.array_equal(select(method, y=Y, k=15, per_class=None).order, select(method, y=None, k=15).order)
-
-
-@every_method
-def test_one_row(method):
-    for k in (1, 0.1, "100%", None):
-        selection = select(method, X[:1], k=k)
-        assert selection.order.tolist() == [0]
-    labelled = select(method, X[:1], y=["a"], k=1)
-    assert labelled.counts == {"a": 1}
-    assert labelled.residual["a"] == pytest.approx(0.0, abs=1e-7)
-
-
-@every_method
-def test_all_rows_equal(method):
-    selection = select(method, np.full((9, 2), 3.3), k=4)
-    assert_valid(selection, 4, n=9)
-    if method != "random":
-        assert selection.order.tolist() == [0, 1, 2, 3]
 
 
 @every_method
@@ -134,11 +76,6 @@ def test_or_kept_as_a_group_of_their_own(method):
     selection = select(method, y=y, k="10%", unlabeled="group")
     assert selection.counts == {"a": 5, "b": 3, None: 2}
     assert set(selection.order[selection.group_of_pick == 2]) < set(range(20))
-
-
-def test_the_two_classes_of_the_binary_convention():
-    y = np.where(np.arange(100) < 60, -1, 1)
-    assert gm.Easy(k=10).select(X, y).counts == {-1: 6, 1: 4}
 
 
 @every_method

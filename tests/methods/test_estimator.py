@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
 from imblearn.pipeline import Pipeline
-from method_kinds import RUNNABLE
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -18,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import gmmatch as gm
 from gmmatch.errors import GMMatchError, InvalidInputError
+from tests.methods.conftest import RUNNABLE
 
 RNG = np.random.default_rng(0)
 X = np.vstack([RNG.normal(size=(60, 4)), RNG.normal(size=(40, 4)) + 2.0])
@@ -94,24 +91,6 @@ def test_parameters_go_round(method):
     assert selector.select(X, Y).k == 7
     with pytest.raises(ValueError, match="Invalid parameter 'kk'"):
         selector.set_params(kk=7)
-
-
-@every_method
-def test_a_clone_is_not_fitted_and_picks_the_same(method):
-    selector = make(method).fit(X, Y)
-    copied = clone(selector)
-    assert copied.get_params() == selector.get_params()
-    assert not hasattr(copied, "selection_")
-    assert copied.fit(X, Y).selection_ == selector.selection_
-
-
-@every_method
-def test_pickles_and_deep_copies(method):
-    unfitted, fitted = make(method), make(method).fit(X, Y)
-    for trip in (lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy):
-        assert trip(unfitted).select(X, Y) == fitted.selection_
-        assert trip(fitted).selection_ == fitted.selection_
-        assert np.array_equal(trip(fitted).sample_indices_, fitted.sample_indices_)
 
 
 def test_repr_shows_what_was_changed():

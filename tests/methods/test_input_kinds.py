@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from method_kinds import ROW_BASED, RUNNABLE
 
 import gmmatch as gm
+from tests.methods.conftest import ROW_BASED, RUNNABLE
 
 torch = pytest.importorskip("torch")
 
@@ -80,25 +80,6 @@ def test_every_kind_gives_the_picks_of_float64_and_is_not_modified(method, kind)
         assert ours.residual[label] == pytest.approx(residual, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["float32", "float16", "Fortran order", "torch bfloat16"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"target": gm.CoordinateMedian()},
-        {"target": gm.Mean(), "batches": 3},
-        {"target": gm.GeometricMedian(fraction=0.5)},
-        {"kernel": gm.RBF()},
-        {"kernel": gm.Laplacian(), "target": gm.Mean()},
-        {"kernel": gm.Polynomial(), "target": gm.Mean()},
-        {"replacement": True},
-    ],
-    ids=str,
-)
-def test_and_every_kind_of_matching(kind, options):
-    ours, theirs = (select("gm-matching", X, **options) for X in (KINDS[kind](), COARSE))
-    assert np.array_equal(ours.order, theirs.order)
-
-
 @pytest.mark.grid
 @pytest.mark.parametrize("method", ROW_BASED)
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.bool_])
@@ -111,13 +92,6 @@ def test_integers(method, dtype):
 
 
 @every_method
-def test_memory_maps(method, tmp_path):
-    np.save(tmp_path / "X.npy", COARSE.astype(np.float16))
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert np.array_equal(select(method, mapped).order, select(method, COARSE).order)
-
-
-@every_method
 def test_labels_weights_and_ids_are_not_modified(method):
     weights, ids, include, y = np.ones(150), np.arange(150), np.array([9, 3]), Y.copy()
     before = [array.tobytes() for array in (weights, ids, include, y)]
@@ -125,12 +99,3 @@ def test_labels_weights_and_ids_are_not_modified(method):
         COARSE, y=y, method=method, k=45, sample_weight=weights, ids=ids, include=include, exclude=[1, 2]
     )
     assert [array.tobytes() for array in (weights, ids, include, y)] == before
-
-
-@every_method
-def test_a_selection_does_not_change_with_the_callers_arrays(method):
-    X, ids = COARSE.copy(), np.arange(150)
-    selection = gm.select(X, y=Y, method=method, k=10, ids=ids, random_state=0)
-    order, names = selection.order.copy(), selection.order_ids.copy()
-    X[:], ids[:] = 0.0, -1
-    assert np.array_equal(selection.order, order) and np.array_equal(selection.order_ids, names)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.errors import ApproximationWarning, ConvergenceWarning, FarRowWarning, UnlabeledRowsWarning
+from gmmatch.errors import ApproximationWarning, ConvergenceWarning, FarRowWarning
 
 
 @pytest.fixture(name="X")
@@ -118,15 +118,6 @@ def test_warnings_point_at_the_line_that_called(far, labels):
         lambda: gm.select(far, y=unlabeled, k=10, method="easy"),
     ):
         assert {file for _, _, file in warned(call)} == {__file__}
-
-
-def test_rows_without_a_label_are_counted(X):
-    y = [None] * 20 + ["a"] * 80 + ["b"] * 100
-    [(category, text, _)] = warned(lambda: gm.Easy(k=10).select(X, y))
-    assert category is UnlabeledRowsWarning
-    assert text.startswith("20 of 200 rows have no label") and "unlabeled='group'" in text
-    assert warned(lambda: gm.Easy(k=10).select(X, y, unlabeled="group")) == []
-    assert warned(lambda: gm.Easy(k=10, per_class=None).select(X, y)) == []
 
 
 # ----------------------------------------------------------------------------------- approximations
