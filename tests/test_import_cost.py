@@ -36,6 +36,7 @@ except SystemExit as end:
 
 def test_importing_the_package_loads_none_of_its_dependencies():
     assert not packages(modules_after("import gmmatch")) & (HEAVY | COMMAND_LINE | {"numpy"})
+    assert not packages(modules_after("import gmmatch.data, gmmatch.store")) & (HEAVY | {"PIL", "datasets"})
 
 
 def test_importing_the_package_adds_few_modules():

@@ -17,7 +17,7 @@ import pytest
 
 import gmmatch as gm
 from gmmatch.data import open_source
-from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 
 from .helpers import check_protocol, png, read_all, write_tar
 
@@ -99,17 +99,6 @@ class TestArrays:
         with pytest.raises(InvalidInputError, match=r"x\.npz is not a \.npz archive"):
             open_source(tmp_path / "x.npz")
 
-    @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
-    def test_damaged_compression(self, tmp_path, method):
-        np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(100, 3)))
-        with zipfile.ZipFile(tmp_path / "x.npz", "w", method) as archive:
-            archive.write(tmp_path / "x.npy", "x.npy")
-        data = bytearray((tmp_path / "x.npz").read_bytes())
-        data[50:1000] = b"\xff" * 950
-        (tmp_path / "x.npz").write_bytes(data)
-        with pytest.raises(InvalidInputError, match=r"x\.npz is not a \.npz archive"):
-            list(open_source(tmp_path / "x.npz").batches(10))
-
     @pytest.mark.parametrize(
         "content",
         [
@@ -124,6 +113,9 @@ class TestArrays:
             (1 << 62).to_bytes(8, "little") + b"{}",  # a header of 4 exabytes
             safetensors({"dtype": "F32"}),
             safetensors(b'"no object"'),
+            safetensors(b"[]"),
+            safetensors(b'{"x": 3}'),
+            safetensors({"dtype": "F8_E4M3", "shape": [1, 1]}),
             safetensors(b"[" * 100_000),
             safetensors(b'{"x": ' * 100_000),
         ],
@@ -250,18 +242,3 @@ class TestTars:
             file.truncate(BLOCK + header.size + 2 * BLOCK)
         with pytest.raises(InvalidInputError, match=r"a header of 1,073,741,824 bytes"):
             open_source(tmp_path / "x.tar")
-
-    @pytest.mark.slow
-    def test_whichever_bit_flips_no_row_vanishes_in_silence(self, tmp_path):
-        path = write_tar(tmp_path / "x.tar", [(f"{i}.txt", b"x") for i in range(4)])
-        whole = path.read_bytes()
-        for place in range(8 * BLOCK):
-            if place % (2 * BLOCK) < BLOCK:  # in a header
-                data = bytearray(whole)
-                data[place] ^= 1 << place % 8
-                path.write_bytes(data)
-                try:
-                    rows = read_all(open_source(path))[0]
-                except GMMatchError:
-                    continue
-                assert rows == ["x"] * 4, place

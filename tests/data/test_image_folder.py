@@ -7,7 +7,7 @@ import os
 import pytest
 
 from gmmatch.data import load_image, open_source
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.errors import InvalidInputError
 
 from .helpers import check_protocol, png
 
@@ -110,10 +110,6 @@ class TestFingerprint:
 
 
 class TestErrors:
-    def test_missing(self, tmp_path):
-        with pytest.raises(DataFileNotFoundError, match="photos/: there is no such file or folder"):
-            open_source(f"{tmp_path}/photos/")
-
     def test_empty(self, tmp_path):
         with pytest.raises(InvalidInputError, match="is empty"):
             open_source(tmp_path)

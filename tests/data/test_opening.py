@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from gmmatch.data import open_source
-from gmmatch.data.files import natural_key
-from gmmatch.data.source import Batch, regroup
-from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.errors import InvalidInputError
 
 from .helpers import png, write_tar
 
@@ -104,49 +100,3 @@ def test_descriptions_can_be_written_as_json(tmp_path, image_folder):
         assert description["location"] == str(spec)
         assert description["n_rows"] == len(source)
         assert str(spec) in repr(source)
-
-
-def test_errors_are_gmmatch_errors_and_one_line(tmp_path):
-    (tmp_path / "x.csv").write_text("")
-    for spec in (tmp_path / "gone.csv", tmp_path / "x.csv", f"{tmp_path}/", 3, f"{tmp_path}/*.zip"):
-        with pytest.raises(GMMatchError) as caught:
-            open_source(spec)
-        assert "\n" not in str(caught.value)
-
-
-def test_importing_loads_nothing_heavy():
-    program = (
-        "import sys, gmmatch.data, gmmatch.store\n"
-        "print([name for name in ('pyarrow', 'PIL', 'datasets', 'torch', 'pandas', 'numba') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_natural_order_is_total():
-    names = ["a1", "a01", "a1b", "a", "", "1", "01", "a/1", "a-1", "A1", "é", "10", "9"]
-    ordered = sorted(names, key=natural_key)
-    backwards = list(reversed(names))
-    assert sorted(backwards, key=natural_key) == ordered
-    assert ordered.index("9") < ordered.index("10")
-    assert ordered.index("a/1") < ordered.index("a-1")  # a folder's files stay together
-
-
-@pytest.mark.parametrize("sizes", [[], [0], [5], [1, 2, 3, 0, 4], [10, 10]])
-@pytest.mark.parametrize("size", [1, 3, 7, 100])
-@pytest.mark.parametrize("as_array", [True, False])
-def test_regrouping_keeps_every_row(sizes, size, as_array):
-    first, pieces = 0, []
-    for n in sizes:
-        rows = np.arange(first, first + n)[:, None] if as_array else list(range(first, first + n))
-        pieces.append(
-            Batch(rows, list(range(first, first + n)), [str(i) for i in range(first, first + n)], first)
-        )
-        first += n
-    batches = list(regroup(pieces, size))
-    assert [len(batch) for batch in batches] == [size] * (first // size) + [first % size] * (first % size > 0)
-    for i, batch in enumerate(batches):
-        expected = list(range(i * size, i * size + len(batch)))
-        assert np.ravel(batch.rows).tolist() == batch.ids == expected
-        assert batch.labels == [str(i) for i in expected]
-        assert batch.start == i * size

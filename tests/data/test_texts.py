@@ -157,13 +157,6 @@ class TestBrokenRows:
         assert rows[::2] == ["a", "c"]
         assert str(rows[1]) == f"row 1 of {tmp_path}/x.parquet is not UTF-8 text."
 
-    def test_only_a_missing_text_is_no_damage(self, tmp_path):
-        (tmp_path / "x.jsonl").write_bytes(LINES)
-        rows = check_protocol(open_source(tmp_path / "x.jsonl"))[0]
-        assert [i for i in REASONS if rows[i].missing] == [
-            i for i, reason in REASONS.items() if "has no text" in reason
-        ]
-
     def test_a_row_whose_columns_are_all_missing_has_no_text(self, tmp_path):
         path = write(tmp_path / "x.jsonl", [{"a": "x", "b": "y"}, {"a": None}, {"b": "z"}])
         rows = check_protocol(open_source(path, text_column="{a}-{b}"))[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import os
 import pickle
 import tempfile
 from fractions import Fraction
@@ -183,24 +182,6 @@ def test_parquet_and_csv_are_tables_that_other_tools_can_read(pets, tmp_path):
     assert metadata["provenance"] == {"method": "gm-matching"}
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(pets, tmp_path, monkeypatch):
-    path = tmp_path / "picks.parquet"
-    pets.save(path)
-    before = path.read_bytes()
-
-    def full_disk(*_):
-        raise OSError("No space left on device")
-
-    for function in ("fsync", "replace"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, function, full_disk)
-            with pytest.raises(OSError, match="No space"):
-                pets.prefix(2).save(path)
-        assert [file.read_bytes() for file in tmp_path.iterdir()] == [before]
-    pets.prefix(2).save(path)
-    assert gm.Selection.load(path).k == 2
-
-
 def test_files_that_are_not_there_or_something_else(pets, tmp_path):
     with pytest.raises(DataFileNotFoundError, match="no such file"):
         gm.Selection.load(tmp_path / "picks.parquet")
@@ -220,25 +201,6 @@ def test_files_that_are_not_there_or_something_else(pets, tmp_path):
         write()
         with pytest.raises(InvalidInputError, match="not a gmmatch selection, or is damaged"):
             gm.Selection.load(path)
-
-
-@settings(max_examples=100, deadline=None)
-@given(data=st.data())
-def test_damage_never_surprises(data):
-    selection = gm.Selection([3, 0, 2], n_rows=4, ids=["x", "y", "z"], provenance={"method": "herding"})
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "picks.parquet")
-        selection.save(path)
-        whole = bytearray(path.read_bytes())
-        if data.draw(st.booleans()):
-            whole = whole[: data.draw(st.integers(0, len(whole) - 1))]
-        else:
-            whole[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
-        path.write_bytes(whole)
-        try:
-            assert isinstance(gm.Selection.load(path), gm.Selection)  # a digit may turn into another digit
-        except (InvalidInputError, InvalidTypeError) as error:
-            assert "picks" in str(error)
 
 
 @pytest.mark.parametrize(
