@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 import gmmatch
 from gmmatch.cli import COMMANDS, build_app
 from gmmatch.cli.io.group import CommandFiles, CommandGroup
-from gmmatch.cli.io.output import translate
 from gmmatch.errors import FarRowWarning, InvalidInputError
 
 FOLDER = Path(gmmatch.__file__).parent / "cli"
@@ -69,17 +68,6 @@ def test_every_option_has_help_under_a_heading(name):
     text = run(name, "--help", env={"COLUMNS": "80"}).stdout
     assert all(f"\n{one.rich_help_panel}:\n" in text for one in options)
     assert "``" not in text and ":class:" not in text and ":func:" not in text
-
-
-def test_help_of_a_command_loads_nothing_that_computes():
-    code = (
-        "import sys\nfrom gmmatch.cli import build_app\n"
-        "try: build_app()(['select', '--help'])\nexcept SystemExit: pass\n"
-        "print(*{name.partition('.')[0] for name in sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.splitlines()[-1].split())
-    assert "typer" in loaded and not loaded & {"numpy", "rich", "pyarrow", "sklearn", "numba", "torch"}
 
 
 def test_version_is_the_package_version():
@@ -149,26 +137,6 @@ def test_our_warnings_are_one_line_on_stderr_without_a_place_in_the_source(app_r
     assert result.exit_code == 0
     assert result.stderr == "Warning: Row 3 of the input is far from the others.\n"
     assert warnings.showwarning is before
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("k=500 exceeds", "-k 500 exceeds"),
-        ("method='x': unknown", "--method 'x': unknown"),
-        ("n_jobs=0: too few; random_state=-1", "--jobs 0: too few; --seed -1"),
-        ("X has shape (3,)", "The input has shape (3,)"),
-        ("y has 3 labels for x.y and 'y'", "The labels has 3 labels for x.y and 'y'"),
-        ("a=1.npy: missing", "a=1.npy: missing"),
-        ("--set k=1: use -k", "--set k=1: use -k"),
-        ("--set y=1: there is no y", "--set y=1: there is no y"),
-        ("made with method=, which it", "made with --method, which it"),
-        ("bandwidth=0: not an option", "bandwidth=0: not an option"),
-        ("name='x': there is none", "'x': there is none"),
-    ],
-)
-def test_arguments_of_the_library_become_options(message, expected):
-    assert translate(message, {"-k", "--method", "--jobs", "--seed", "--set"}) == expected
 
 
 def test_methods_are_listed_with_a_summary(succeeds):

@@ -38,16 +38,6 @@ def test_a_template_joins_columns_with_line_ends_as_they_are_typed(tmp_path, tex
     assert gm.open_store(store).source["opened_with"]["text_column"] == "{instruction}\n{output}"
 
 
-def test_chats_need_no_option(tmp_path, text_encoder, succeeds):
-    chat = {
-        "messages": [{"role": "user", "content": "why"}, {"role": "assistant", "content": "so"}],
-        "model": "m",
-    }
-    store = tmp_path / "x.emb"
-    succeeds("embed", write(tmp_path / "x.jsonl", [chat]), "-o", store, "-e", text_encoder)
-    assert gm.open_store(store).to_numpy([0])[0, 0] == len("user: why\nassistant: so")
-
-
 @pytest.mark.parametrize("encoder", ["function", "words"])
 def test_broken_rows_are_skipped_if_asked(broken, tmp_path, text_encoder, encoder, succeeds, refused):
     command = [
@@ -110,15 +100,6 @@ def test_info_counts_empty_identical_and_unusable_texts(tmp_path, broken, succee
     assert "texts.identical" in succeeds("info", path)
     none = write(tmp_path / "y.jsonl", [{"text": None}, {"text": ""}])
     assert succeeds("info", none, "--json")["texts"] == {"empty": 1, "identical": 0, "unusable": 1}
-
-
-def test_the_help_of_embed_is_grouped(succeeds):
-    help = succeeds("embed", "--help")
-    places = [help.index(f"\n{name}:") for name in ("Arguments", "Input", "Encoder", "Output", "Running")]
-    assert places == sorted(places)
-    for option in ("--text ", "--id-column", "--on-error"):
-        assert help.index("\nInput:") < help.index(f"  {option}") < help.index("\nEncoder:")
-    assert "--text-column" not in help
 
 
 def test_missing_texts_are_skipped_and_counted(tmp_path, text_encoder, succeeds):

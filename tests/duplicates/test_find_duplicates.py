@@ -32,13 +32,6 @@ def test_200_near_copies_among_2000_rows(width, noise):
     assert len(copies) == 200 and np.all(np.abs(copies - original[copies]) == 1800)
 
 
-def test_copies_are_found_however_common_they_are():
-    X = RANDOM.standard_normal((1000, 16))
-    X[:700] = X[900]
-    original = find(X)
-    assert (original >= 0).sum() == 700 and np.all(original[1:700] == original[1])
-
-
 def grades(n):
     level = RANDOM.integers(1, 11, n)
     return np.clip(level[:, None] * (RANDOM.random((n, 9)) < 0.3) + 1, 1, 10).astype(float)

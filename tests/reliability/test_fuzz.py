@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import warnings
 
@@ -40,32 +39,6 @@ def test_the_first_inputs_of_each_case(outcome, case):
 
 def test_a_parquet_file_whose_rows_are_fewer_than_it_says(outcome):
     assert outcome("texts.parquet", [91]) == {"refused"}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"dtype": "x"},
-        {"dtype": None},
-        {"n_features": None},
-        {"n_features": "3"},
-        {"n_features": -3},
-        {"n_features": True},
-        {"complete": 1},
-        {"source": "photos"},
-        {"encoder_details": []},
-        {"rows_per_shard": 0.5},
-    ],
-)
-def test_what_a_manifest_says_has_its_types(tmp_path, changes):
-    """Also where it has a right checksum, or none."""
-    fuzz.make_store(tmp_path / "x.emb")
-    manifest = tmp_path / "x.emb" / "manifest.json"
-    document = json.loads(manifest.read_text())
-    del document["sha256"]
-    manifest.write_text(json.dumps({**document, **changes}))
-    with pytest.raises(InvalidInputError, match=r"manifest\.json cannot be read"):
-        gm.open_store(tmp_path / "x.emb")
 
 
 @pytest.mark.parametrize(

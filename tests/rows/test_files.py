@@ -87,15 +87,6 @@ def test_temporary_files_are_deleted(data, paths, tmp_path, monkeypatch):
     assert set(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int16, np.uint8])
-def test_types_are_read_as_an_array_of_them_is(data, tmp_path, dtype):
-    X = np.round(np.abs(data[0]) * 8).astype(dtype)
-    for number, rows in enumerate(np.array_split(X, 3)):
-        np.save(tmp_path / f"{number}.npy", np.asfortranarray(rows) if number == 1 else rows)
-    files = sorted(tmp_path.glob("*.npy"))
-    assert pick(files, data[1], "gm-matching") == pick(X, data[1], "gm-matching")
-
-
 def test_few_files_are_open_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "_OPEN_FILES", 2)
     X = np.arange(60.0).reshape(30, 2)
@@ -110,15 +101,6 @@ def test_few_files_are_open_at_a_time(tmp_path, monkeypatch):
             np.testing.assert_array_equal(rows, X[index])
     np.testing.assert_array_equal(reader.slice(4, 29), X[4:29])
     assert len(reader._open) <= 2
-
-
-def test_a_file_is_not_opened_before_its_rows_are_needed(data, paths, tmp_path):
-    files = [RowFile.of(path) for path in paths]
-    paths[3].unlink()
-    reader = ShardReader(files)
-    np.testing.assert_array_equal(reader.slice(0, 600), data[0][:600])
-    with pytest.raises(InvalidInputError, match=r"3\.npy cannot be read: .*No such file"):
-        reader.slice(500, 700)
 
 
 def test_what_cannot_be_read_is_named(tmp_path, data):
@@ -143,17 +125,3 @@ def test_what_cannot_be_read_is_named(tmp_path, data):
     ):
         with pytest.raises(error, match=message):
             gm.select([tmp_path / name for name in names], k=3, method="easy")
-
-
-def test_a_checksum_is_compared_when_a_file_is_first_read(tmp_path, data):
-    import hashlib
-
-    np.save(tmp_path / "a.npy", data[0])
-    digest = hashlib.sha256((tmp_path / "a.npy").read_bytes()).hexdigest()
-    file = RowFile(tmp_path / "a.npy", (900, 7), "<f4", digest)
-    np.testing.assert_array_equal(file.load(), data[0])
-    changed = bytearray((tmp_path / "a.npy").read_bytes())
-    changed[-3] ^= 1
-    (tmp_path / "a.npy").write_bytes(changed)
-    with pytest.raises(InvalidInputError, match=r"a\.npy is damaged \(its checksum is wrong\)"):
-        file.load()

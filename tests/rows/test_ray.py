@@ -67,20 +67,6 @@ def test_picks_do_not_depend_on_the_number_of_workers(fake_ray, data, paths, n_w
     assert not any(actor.alive for actor in fake_ray.actors)
 
 
-def test_options_of_every_kind_run_on_workers(fake_ray, data, paths):
-    X, y = data
-    options = {
-        "sample_weight": np.linspace(0.5, 2.0, len(X)),
-        "include": [3, 1400],
-        "exclude": np.arange(200, 400),
-        "batches": gm.Independent(3),
-        "target": gm.GeometricMedian(eps=1e-10),
-    }
-    here, there = (gm.select(X, y, k=100, method="gm-matching", random_state=0, engine=engine, **options)
-                   for engine in (None, gm.RayEngine(3)))  # fmt: skip
-    assert here.order.tolist() == there.order.tolist()
-
-
 def test_a_store_brings_its_labels_and_ids(fake_ray, data, tmp_path):
     X, y = data
     with StoreWriter(tmp_path / "x.emb", encoder="e", encoder_fingerprint="1", rows_per_shard=400) as writer:

@@ -7,14 +7,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gmmatch.errors import InvalidInputError, InvalidTypeError  # noqa: E402
+from gmmatch.errors import InvalidTypeError  # noqa: E402
 from gmmatch.median.search import MedianSearch  # noqa: E402
 from gmmatch.median.terms import weighted_sums, weiszfeld_terms  # noqa: E402
 from gmmatch.rows import GreedyTask, open_rows  # noqa: E402
 from gmmatch.rows.array import ArrayRows  # noqa: E402
 from gmmatch.rows.tensor import TensorRows, _full_precision  # noqa: E402
-from gmmatch.rows.tensor_groups import TensorGroups  # noqa: E402
-from tests.rows.kernel_checks import DTYPES, check_layouts, check_residuals, make_rows  # noqa: E402
+from tests.rows.kernel_checks import DTYPES, check_residuals, make_rows  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -35,10 +34,6 @@ def test_medians_and_picks_are_those_of_arrays(dtype, replacement):
     np.testing.assert_array_equal(thetas, plain_thetas)
 
 
-def test_layouts():
-    check_layouts("cpu")
-
-
 @pytest.mark.parametrize("span", [3, 4, 5, 1 << 16])
 def test_residuals_are_those_of_arrays_however_many_picks_are_read_at_a_time(monkeypatch, span):
     monkeypatch.setattr("gmmatch.rows.tensor._READ_PICKS", span)
@@ -55,24 +50,6 @@ def test_integers_are_computed_in_a_type_that_holds_them():
 def test_sparse_and_complex_tensors_are_refused(tensor):
     with pytest.raises(InvalidTypeError, match="real numbers"):
         TensorRows(tensor)
-
-
-def test_rows_are_never_modified_and_per_row_values_are_not_copied():
-    codes = np.arange(5)
-    rows = TensorRows(torch.zeros(5, 2))
-    assert rows.scatter(codes).data_ptr() == codes.ctypes.data
-    codes.flags.writeable = False
-    assert rows.scatter(codes).tolist() == [0, 1, 2, 3, 4]
-
-
-def test_groups_are_sorted_and_cut_into_tiles():
-    codes = torch.tensor([2, 0, 2, -1, 0, 2])
-    groups = TensorGroups.of(torch.zeros(6, 3), codes, torch.tensor([True] * 5 + [False]), 4)
-    assert groups.rows.tolist() == [1, 4, 0, 2]
-    assert groups.starts.tolist() == [0, 2, 2, 4, 4]
-    tiles = groups.cut(1, members=np.array([1, 2, 3]))
-    assert tiles.table.tolist() == [[2, 2, 3], [2, 3, 4]]
-    assert tiles.firsts.tolist() == [0, 0, 0, 2, 2]
 
 
 def test_products_are_not_rounded_by_what_the_program_allows():
@@ -130,8 +107,3 @@ def test_a_tensor_in_main_memory_is_opened_as_an_array(dtype):
     with open_rows(tensor.T) as rows:
         assert isinstance(rows, ArrayRows)
         assert rows.take(np.array([1])).tolist() == [[1.0, 5.0, 9.0]]
-
-
-def test_a_sparse_tensor_is_no_array():
-    with pytest.raises(InvalidInputError, match="2d array of numbers"), open_rows(torch.eye(2).to_sparse()):
-        pass

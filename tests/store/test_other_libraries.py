@@ -83,15 +83,3 @@ def test_duckdb_queries_it(tmp_path):
     assert photos.num_rows == 50
     expected = {name: [row for row in range(50) if LABELS[row] == name] for name in ("cat", "dog", None)}
     assert counts == [(name, len(rows), X[rows, 1].max()) for name, rows in expected.items()]
-
-
-def test_pyarrow_maps_a_shard(store):
-    """What this library reads by its own memory map is what Arrow says the column is."""
-    for shard in store.manifest.shards:
-        with pa.memory_map(str(store.path / shard.name)) as file:
-            table = pa.ipc.open_stream(file).read_all()
-            table.validate(full=True)
-            vectors = table["vector"].chunk(0).values.to_numpy(zero_copy_only=True).reshape(-1, 5)
-            rows = store.manifest.row_file(store.path, shard).load()
-            assert np.array_equal(rows, vectors) and rows.dtype == vectors.dtype
-            assert not rows.flags.owndata and not rows.flags.writeable

@@ -18,7 +18,6 @@ from gmmatch.store import (
     StoreLockedError,
     StoreWriteError,
     StoreWriter,
-    commits,
     delete_store,
     open_store,
 )
@@ -85,12 +84,6 @@ class TestGoingOn:
         store = open_store(tmp_path / "x.emb")
         assert store.source_rows.tolist() == store.ids.tolist() == [0, 2, 7, 8]
 
-    def test_after_a_full_shard_with_skipped_rows(self, tmp_path):
-        with writer(tmp_path / "x.emb") as one:
-            one.append(X[:16], range(16), source_rows=range(10, 26))
-        with writer(tmp_path / "x.emb") as one:
-            assert one.next_row == 26
-
     def test_rows_appended_to_a_finished_store(self, tmp_path):
         reference = contents(write_whole(tmp_path / "a.emb"))
         for stop in (20, 50):
@@ -101,46 +94,12 @@ class TestGoingOn:
             assert len(open_store(tmp_path / "b.emb", verify=True)) == stop
         assert contents(tmp_path / "b.emb") == reference
 
-    def test_a_finished_store_is_left_as_it_is(self, tmp_path):
-        before = contents(write_whole(tmp_path / "a.emb"))
-        with writer(tmp_path / "a.emb") as one:
-            assert (one.complete, one.n_done) == (True, 50)
-            one.finish()
-        with writer(tmp_path / "a.emb"):
-            pass
-        assert contents(tmp_path / "a.emb") == before
-
     def test_an_error_in_the_callers_code_loses_nothing(self, tmp_path):
         with pytest.raises(ZeroDivisionError), writer(tmp_path / "x.emb") as one:
             one.append(X[:5], range(5))
             raise ZeroDivisionError
         with writer(tmp_path / "x.emb") as one:
             assert one.n_done == 5
-
-    @pytest.mark.parametrize("moment", ["before", "after"])
-    @pytest.mark.parametrize("rename", [3, 4], ids=["second shard", "its manifest"])
-    def test_an_interrupt_within_a_write_loses_nothing(self, tmp_path, monkeypatch, moment, rename):
-        reference = contents(write_whole(tmp_path / "a.emb"))
-        original = os.replace
-        calls = []
-
-        def interrupted(*args):
-            calls.append(args)
-            if len(calls) == rename:
-                if moment == "after":
-                    original(*args)
-                raise KeyboardInterrupt
-            original(*args)
-
-        with pytest.raises(KeyboardInterrupt), writer(tmp_path / "b.emb") as one:
-            monkeypatch.setattr(os, "replace", interrupted)
-            one.append(X, range(50), [i % 3 for i in range(50)])
-        with writer(tmp_path / "b.emb") as one:
-            assert one.n_done == 32  # what was in memory was written on the way out
-            start = one.next_row
-            one.append(X[start:], range(start, 50), [i % 3 for i in range(start, 50)])
-            one.finish()
-        assert contents(tmp_path / "b.emb") == reference
 
     def test_leftovers_of_a_killed_writer_are_removed_and_other_files_kept(self, tmp_path):
         reference = contents(write_whole(tmp_path / "a.emb"))
@@ -264,26 +223,6 @@ class TestOneWriter:
         one.close()
         writer(tmp_path / "x.emb").close()
 
-    def test_a_lock_that_was_deleted_meanwhile_is_not_relied_upon(self, tmp_path, monkeypatch):
-        """Between opening and locking the file, its holder may end and delete it."""
-        fcntl = pytest.importorskip("fcntl")
-        (tmp_path / "x.emb").mkdir()
-        original = fcntl.flock
-        calls = []
-
-        def late(descriptor, operation):
-            calls.append(descriptor)
-            if len(calls) == 1:
-                (tmp_path / "x.emb" / "writer.lock").unlink()
-            original(descriptor, operation)
-
-        monkeypatch.setattr(fcntl, "flock", late)
-        lock = commits.WriterLock(tmp_path / "x.emb")
-        assert len(calls) == 2
-        with pytest.raises(StoreLockedError):
-            commits.WriterLock(tmp_path / "x.emb")
-        lock.close()
-
 
 class TestFullDisk:
     def check(self, folder, make_room, reference):
@@ -327,20 +266,6 @@ class TestFullDisk:
         monkeypatch.setattr(os, "fsync", full)
         self.check(tmp_path / "b.emb", lambda: monkeypatch.setattr(os, "fsync", original), reference)
 
-    def test_on_a_small_file_system(self, tmp_path):
-        reference = contents(write_whole(tmp_path / "a.emb"))
-        mounted = tmp_path / "small"
-        mounted.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(mounted)]
-        if sys.platform != "linux" or subprocess.run(command, capture_output=True, check=False).returncode:
-            pytest.skip("file systems cannot be mounted here")
-        try:
-            ballast = mounted / "ballast"
-            ballast.write_bytes(bytes(44 * 1024))
-            self.check(mounted / "b.emb", ballast.unlink, reference)
-        finally:
-            subprocess.run(["umount", str(mounted)], check=True)
-
     def test_a_failed_writer_refuses_to_go_on(self, tmp_path, monkeypatch):
         def full(descriptor):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -354,13 +279,3 @@ class TestFullDisk:
             one.append(X[:5], range(5))
         one.close()
         assert not (tmp_path / "x.emb" / "writer.lock").exists()
-
-    def test_a_folder_without_the_right_to_write(self, tmp_path, monkeypatch):
-        def refuse(*args, **options):
-            raise PermissionError(errno.EACCES, "Permission denied")
-
-        monkeypatch.setattr(commits.Path, "mkdir", refuse)
-        with pytest.raises(
-            StoreWriteError, match=r"x\.emb could not be written: Permission denied\. .*correct this"
-        ):
-            writer(tmp_path / "x.emb")
