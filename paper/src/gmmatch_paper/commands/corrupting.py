@@ -55,7 +55,7 @@ def build_corruption(kind: str, settings: Sequence[str], **given: Any) -> Any:
     """
     kinds = (*image_kinds(), *adversaries(), *_ALONE)
     if kind not in kinds:
-        raise unknown_name("--kind", kind, kinds, "there is no such corruption; there are")
+        raise unknown_name("kind", kind, kinds, "there is no such corruption; there are")
     cls = _ALONE.get(kind, ImageCorruption if kind in image_kinds() else GrossCorruption)
     known = {field.name for field in fields(cls)}
     given = {name: value for name, value in given.items() if value is not None}
@@ -78,7 +78,7 @@ def _made(cls: type[Any], kind: str, options: dict[str, Any], **given: Any) -> A
     known = {field.name: field.default for field in fields(cls) if field.name not in ("rate", "seed")}
     for name, value in options.items():
         if name not in known:
-            raise unknown_name("--set", name, known, f"{kind} has no such setting; it has")
+            raise unknown_name("set", name, known, f"{kind} has no such setting; it has")
         if isinstance(known[name], (int, float)) and isinstance(value, str):
             raise InvalidInputError(f"--set {name}={value}: expected a number, such as {known[name]}.")
     for name in known.keys() - options.keys():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import GMMatchError
 from gmmatch_paper.studies.image_cells.heads import HEAD
 from gmmatch_paper.training.recipes import Recipe, find_recipe
 
@@ -47,11 +46,7 @@ def study_recipe(name: str, network: str, image_size: int) -> str:
         if image_size <= 32:
             return "paper-cifar"
         return "paper-tiny-imagenet" if image_size <= 64 else "paper-imagenet"
-    if name != QUICK.name:
-        try:
-            find_recipe(name)
-        except GMMatchError as error:
-            raise type(error)(f"--{error}") from error
+    recipe_named(name)  # raises for a name that there is not
     return name
 
 

@@ -115,4 +115,4 @@ def check_networks(names: tuple[str, ...]) -> None:
     known = (*networks(), "tiny", "tiny-wide")
     for name in names:
         if name not in known:
-            raise unknown_name("--networks", name, known, "there is no such network; there are")
+            raise unknown_name("networks", name, known, "there is no such network; there are")
