@@ -17,26 +17,14 @@ _BLOCK_ELEMENTS = 1 << 21
 
 
 def float_blocks(rows: NDArray[Any]) -> Iterator[Matrix]:
-    """Yield a matrix in blocks of float64, so that no copy of a large or mapped one is made.
-
-    Examples
-    --------
-    >>> [block.shape for block in float_blocks(np.zeros((3, 2), dtype=np.float16))]
-    [(3, 2)]
-    """
+    """Yield a matrix in blocks of float64, so that no copy of a large or mapped one is made."""
     size = max(1, _BLOCK_ELEMENTS // rows.shape[1])
     for first in range(0, len(rows), size):
         yield np.asarray(rows[first : first + size], dtype=np.float64)
 
 
 def mean_of(rows: NDArray[Any]) -> Vector:
-    """Return the mean of the rows in float64, exact also where they are far from the origin.
-
-    Examples
-    --------
-    >>> mean_of(np.array([[1e9, 0.0], [1e9 + 1.0, 3.0]]))
-    array([1.0e+09, 1.5e+00])
-    """
+    """Return the mean of the rows in float64, exact also where they are far from the origin."""
     origin = np.asarray(rows[0], dtype=np.float64)
     offset = sum((block - origin).sum(axis=0) for block in float_blocks(rows))
     return np.asarray(origin + offset / len(rows))

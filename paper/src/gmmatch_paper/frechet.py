@@ -45,12 +45,6 @@ def moments_of(X: Any) -> Moments:
     ----------
     X : array of shape (n, s)
         Two rows or more.
-
-    Examples
-    --------
-    >>> found = moments_of([[0.0, 0.0], [2.0, 0.0]])
-    >>> found.mean, found.covariance.tolist()
-    (array([1., 0.]), [[2.0, 0.0], [0.0, 0.0]])
     """
     rows = check_matrix(X)
     if len(rows) < 2:
@@ -94,12 +88,6 @@ def squared_distance(first: Moments, second: Moments) -> float:
     The trace of (Σ₁Σ₂)^½ is the sum of the singular values of Σ₁^½ Σ₂^½. Both roots come from symmetric
     eigendecompositions, in which rounding can only make eigenvalues slightly negative, and these are zero: so
     singular covariances are no special case, and nothing turns complex.
-
-    Examples
-    --------
-    >>> narrow, wide = (Moments(np.zeros(2), np.diag([size, 0.0]), 9) for size in (1.0, 9.0))
-    >>> round(squared_distance(narrow, wide), 12)
-    4.0
     """
     if first.mean.shape != second.mean.shape:
         raise InvalidInputError(

@@ -70,11 +70,5 @@ class Forgetting(TrainedRanking):
 
 
 def count_never_learned(events: Vector, count: str) -> Vector:
-    """Return events in which rows that are never learned have as many as asked; they come with infinitely many.
-
-    Examples
-    --------
-    >>> count_never_learned(np.array([1.0, np.inf]), "none")
-    array([1., 0.])
-    """
+    """Return events in which rows that are never learned have as many as asked; they come with infinitely many."""
     return np.where(np.isinf(events), 0.0, events) if count == "none" else events

@@ -25,15 +25,6 @@ def evaluating(model: Any) -> Iterator[None]:
     """Put a model into evaluation mode, and each of its modules back into its own mode afterwards.
 
     A callable that is no module is left alone.
-
-    Examples
-    --------
-    >>> model = nn.Dropout()
-    >>> with evaluating(model):
-    ...     model.training
-    False
-    >>> model.training
-    True
     """
     if not isinstance(model, nn.Module):
         yield
@@ -48,13 +39,7 @@ def evaluating(model: Any) -> Iterator[None]:
 
 
 def softmax_errors(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return softmax(logits) minus the one-hot labels: the gradient of the cross-entropy by the logits.
-
-    Examples
-    --------
-    >>> softmax_errors(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
-    tensor([[ 0.5000, -0.5000]])
-    """
+    """Return softmax(logits) minus the one-hot labels: the gradient of the cross-entropy by the logits."""
     weights = torch.exp(logits - logits.amax(dim=1, keepdim=True))
     shares = weights / weights.sum(dim=1, keepdim=True)
     own = labels[:, None] == torch.arange(logits.shape[1], device=logits.device)
@@ -181,13 +166,7 @@ def _last_layer(model: nn.Module, batches: Iterable[Any]) -> Iterator[tuple[Tens
 
 
 def last_linear_layer(model: nn.Module) -> nn.Linear:
-    """Return ``model.head`` if that is a linear layer, else the last linear layer of the model.
-
-    Examples
-    --------
-    >>> last_linear_layer(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)))
-    Linear(in_features=3, out_features=2, bias=True)
-    """
+    """Return ``model.head`` if that is a linear layer, else the last linear layer of the model."""
     head = getattr(model, "head", None)
     if isinstance(head, nn.Linear):
         return head

@@ -60,15 +60,6 @@ def influence_vectors(
     The regularization is shared out evenly: the mean of the vectors is subtracted from each. At the optimum the
     gradients sum to −λθ, so that the vectors of all rows then sum to zero, and those of the rows that are kept to
     minus those of the rows that are left out.
-
-    Examples
-    --------
-    >>> from gmmatch.rows.array import ArrayRows
-    >>> rows, codes = ArrayRows(np.array([[0.0], [1.0], [2.0], [3.0]])), np.array([0, 1, 0, 1])
-    >>> regression = SoftmaxRegression.of(rows, codes, np.ones(4), 2, strength=0.1)
-    >>> influence = influence_vectors(regression, regression.fit(), random=np.random.default_rng(0))
-    >>> influence.vectors.shape, influence.hessian
-    ((4, 4), 'exact')
     """
     size = int(np.prod(regression.shape))
     exact = size <= EXACT_PARAMETERS if hessian == "auto" else hessian == "exact"

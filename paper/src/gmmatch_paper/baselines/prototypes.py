@@ -22,14 +22,6 @@ def find_prototypes(rows: Rows, n_clusters: int, weights: Vector, random: np.ran
 
     Fewer than ``n_clusters`` where fewer rows have a weight. Of more than 50,000 rows (fewer if they have more than
     671 columns) a sample is used.
-
-    Examples
-    --------
-    >>> from gmmatch.rows.array import ArrayRows
-    >>> rows = ArrayRows(np.array([[0.0], [1.0], [10.0], [11.0]]))
-    >>> np.sort(find_prototypes(rows, 2, np.ones(4), np.random.default_rng(0)), axis=0)
-    array([[ 0.5],
-           [10.5]])
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
@@ -47,14 +39,7 @@ def find_prototypes(rows: Rows, n_clusters: int, weights: Vector, random: np.ran
 
 
 def prototype_distances(rows: Rows, prototypes: Matrix) -> Vector:
-    """Return the distance of every row to the nearest prototype, shape (n,).
-
-    Examples
-    --------
-    >>> from gmmatch.rows.array import ArrayRows
-    >>> prototype_distances(ArrayRows(np.array([[0.0], [4.0], [9.0]])), np.array([[1.0], [10.0]]))
-    array([1., 3., 1.])
-    """
+    """Return the distance of every row to the nearest prototype, shape (n,)."""
     distances: Vector = rows.map_blocks(_nearest_distance, prototypes)
     return distances
 

@@ -33,12 +33,6 @@ class SmallClassifier(nn.Module):
     """Rows to logits through one hidden layer, or none: ``hidden=0`` is softmax regression.
 
     ``random`` draws the weights, uniformly within ±1/√inputs; torch's own generator is not used.
-
-    Examples
-    --------
-    >>> model = SmallClassifier(5, 3, 4, torch.Generator().manual_seed(0))
-    >>> model(torch.zeros(2, 5)).shape, model.features(torch.zeros(2, 5)).shape
-    (torch.Size([2, 3]), torch.Size([2, 4]))
     """
 
     def __init__(self, n_features: int, n_classes: int, hidden: int, random: torch.Generator) -> None:
@@ -192,14 +186,7 @@ def train_small_model(
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Let torch use one thread, so that sums, and with them the picks, do not depend on the machine.
-
-    Examples
-    --------
-    >>> with one_torch_thread():
-    ...     torch.get_num_threads()
-    1
-    """
+    """Let torch use one thread, so that sums, and with them the picks, do not depend on the machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -39,16 +39,7 @@ class Standardize:
     def fit(
         cls, rows: Rows, weights: Vector, *, farthest: float = FARTHEST, dtype: str = "float64"
     ) -> Standardize:
-        """Return the map for these rows and weights.
-
-        Examples
-        --------
-        >>> from gmmatch.rows.array import ArrayRows
-        >>> rows = ArrayRows(np.array([[1.0, 7.0], [3.0, 7.0]]))
-        >>> rows.map(Standardize.fit(rows, np.ones(2))).take(np.array([0, 1]))
-        array([[-1.,  0.],
-               [ 1.,  0.]])
-        """
+        """Return the map for these rows and weights."""
         center = rows.group_means(np.zeros(len(rows), dtype=np.int64), weights, 1)[0]
         deviation = np.sqrt(
             rows.reduce_blocks(_squared_deviations, center, per_row=(weights,)) / weights.sum()

@@ -129,28 +129,14 @@ def adversaries() -> tuple[str, ...]:
 
 
 def adversary_class(name: str) -> type[FarCluster] | type[Shell] | type[HeavyTail]:
-    """Return the class of an adversary, by its name.
-
-    Examples
-    --------
-    >>> adversary_class("shell").__name__
-    'Shell'
-    """
+    """Return the class of an adversary, by its name."""
     if name not in _NAMED:
         raise unknown_name("adversary", name, _NAMED, "there is no such adversary; there are")
     return _NAMED[name]
 
 
 def as_adversary(adversary: AdversaryName) -> tuple[str, Adversary]:
-    """Return an adversary with the name that is recorded for the rows it touches.
-
-    Examples
-    --------
-    >>> as_adversary("shell")
-    ('shell', Shell(distance=10.0))
-    >>> as_adversary(lambda rows, count, random: rows[:count])[0]
-    'adversary'
-    """
+    """Return an adversary with the name that is recorded for the rows it touches."""
     if isinstance(adversary, str):
         return adversary, adversary_class(adversary)()
     if not callable(adversary):
@@ -163,13 +149,7 @@ def as_adversary(adversary: AdversaryName) -> tuple[str, Adversary]:
 
 
 def center_and_radius(rows: Any) -> tuple[Vector, float]:
-    """Return the mean of the rows and their root mean squared distance from it, read in chunks.
-
-    Examples
-    --------
-    >>> center_and_radius(np.array([[0.0, 0.0], [6.0, 8.0]]))
-    (array([3., 4.]), 5.0)
-    """
+    """Return the mean of the rows and their root mean squared distance from it, read in chunks."""
     array = np.asarray(rows)
     mean: Vector = sum((block.sum(axis=0) for block in float_blocks(array)), np.zeros(1)) / len(array)
     squared = sum(float(((block - mean) ** 2).sum()) for block in float_blocks(array))

@@ -21,13 +21,7 @@ KINDS = tuple(dict.fromkeys(CLASSIFICATION_KINDS + GENERATION_KINDS))
 
 
 def panels(seed: int = 0) -> NDArray[np.uint8]:
-    """Return the images of the picture, (6, kinds, 64, 64, 3): the originals, then each severity in a row.
-
-    Examples
-    --------
-    >>> panels().shape
-    (6, 9, 64, 64, 3)
-    """
+    """Return the images of the picture, (6, kinds, 64, 64, 3): the originals, then each severity in a row."""
     from sklearn.datasets import load_sample_image
 
     squares = []

@@ -165,25 +165,12 @@ def _corrupted(corruption: GrossCorruption | MeanAttack, X: Any) -> Corrupted:
 
 
 def row_that_moves_mean(sum_of_others: Vector, n: int, target: Vector) -> Vector:
-    """Return the row that, beside n − 1 others with this sum, puts the mean of all n at the target.
-
-    Examples
-    --------
-    >>> row_that_moves_mean(np.array([3.0, 0.0]), 4, np.array([1.0, 10.0]))
-    array([ 1., 40.])
-    """
+    """Return the row that, beside n − 1 others with this sum, puts the mean of all n at the target."""
     return np.asarray(n * target - sum_of_others)
 
 
 def fitting(bad: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an adversary's rows in the type of the rows that they replace.
-
-    Examples
-    --------
-    >>> fitting(np.array([[1e9]]), np.dtype(np.float16))
-    Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: float16 cannot hold the adversary's rows (up to 1e+09): convert X to float64.
-    """
+    """Return an adversary's rows in the type of the rows that they replace."""
     with np.errstate(over="ignore"):
         cast = bad.astype(dtype)
     if not np.isfinite(cast).all():
@@ -195,13 +182,7 @@ def fitting(bad: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def replaced(array: NDArray[Any], places: Indices, bad: NDArray[np.float64]) -> NDArray[Any]:
-    """Return a copy of an array with an adversary's rows in some places; integers become floats.
-
-    Examples
-    --------
-    >>> replaced(np.array([[1], [2]]), np.array([0]), np.array([[0.5]])).tolist()
-    [[0.5], [2.0]]
-    """
+    """Return a copy of an array with an adversary's rows in some places; integers become floats."""
     copy = np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float64)
     copy[places] = fitting(bad, copy.dtype)
     return copy

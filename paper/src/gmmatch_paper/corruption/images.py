@@ -147,14 +147,7 @@ class ImageCorruption(RateAndSeed):
 
 
 def check_images(images: NDArray[Any], name: str) -> None:
-    """Raise unless this is an array of images: uint8, or floats from 0 to 1, with the channels last.
-
-    Examples
-    --------
-    >>> check_images(np.zeros((5, 3, 32, 32)), "images")
-    Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: images has shape (5, 3, 32, 32): the channels come last; ...
-    """
+    """Raise unless this is an array of images: uint8, or floats from 0 to 1, with the channels last."""
     shape = images.shape
     if images.ndim not in (3, 4):
         raise InvalidInputError(
@@ -179,13 +172,7 @@ def check_images(images: NDArray[Any], name: str) -> None:
 
 
 def to_unit(images: NDArray[Any]) -> NDArray[np.floating[Any]]:
-    """Return images as floats from 0 to 1 of shape (b, h, w, c).
-
-    Examples
-    --------
-    >>> to_unit(np.array([[[0, 255]]], dtype=np.uint8)).tolist()
-    [[[[0.0], [1.0]]]]
-    """
+    """Return images as floats from 0 to 1 of shape (b, h, w, c)."""
     block = images[..., None] if images.ndim == 3 else images
     if block.dtype == np.uint8:
         return block.astype(np.float32) / np.float32(255.0)
@@ -193,13 +180,7 @@ def to_unit(images: NDArray[Any]) -> NDArray[np.floating[Any]]:
 
 
 def from_unit(images: NDArray[np.floating[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return floats from 0 to 1 in the type of the images that they came from.
-
-    Examples
-    --------
-    >>> from_unit(np.array([0.0, 0.5, 1.0]), np.dtype(np.uint8))
-    array([  0, 128, 255], dtype=uint8)
-    """
+    """Return floats from 0 to 1 in the type of the images that they came from."""
     if dtype == np.uint8:
         # No value above 1 gets here, so half up is within 255.
         return (images * 255.0 + 0.5).astype(np.uint8)

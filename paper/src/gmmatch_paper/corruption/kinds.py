@@ -67,26 +67,14 @@ def image_kinds() -> tuple[str, ...]:
 
 
 def distortion_class(name: str) -> type[Any]:
-    """Return the class of a distortion, by its name.
-
-    Examples
-    --------
-    >>> distortion_class("fog").__name__
-    'Fog'
-    """
+    """Return the class of a distortion, by its name."""
     if name not in _DISTORTIONS:
         raise unknown_name("kind", name, image_kinds(), "there is no such corruption of images; there are")
     return _DISTORTIONS[name]
 
 
 def as_distortions(kind: ImageKind) -> tuple[Distortion, ...]:
-    """Return what a kind stands for: one distortion, or those of a mixture.
-
-    Examples
-    --------
-    >>> [distortion.name for distortion in as_distortions(["fog", Occlusion(fill="black")])]
-    ['fog', 'occlusion']
-    """
+    """Return what a kind stands for: one distortion, or those of a mixture."""
     if isinstance(kind, str):
         if kind not in _MIXTURES:
             return (distortion_class(kind)(),)

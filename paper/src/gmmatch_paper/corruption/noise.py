@@ -40,38 +40,19 @@ class Distortion(Protocol):
 
 
 def drawn(streams: Streams, draw: Callable[[np.random.Generator], Any]) -> NDArray[Any]:
-    """Return what is drawn for each image, one after another along the first axis.
-
-    Examples
-    --------
-    >>> drawn([np.random.default_rng(0), np.random.default_rng(0)], lambda random: random.integers(9, size=2))
-    array([[7, 5],
-           [7, 5]])
-    """
+    """Return what is drawn for each image, one after another along the first axis."""
     return np.stack([np.asarray(draw(stream)) for stream in streams])
 
 
 def at_severity(levels: Sequence[Any], severity: int) -> Any:
-    """Return the setting for a severity.
-
-    Examples
-    --------
-    >>> at_severity((0.1, 0.2, 0.3, 0.4, 0.5), 2)
-    0.2
-    """
+    """Return the setting for a severity."""
     if len(levels) != 5:
         raise InvalidInputError(f"{levels!r}: give five settings, one for each of the severities 1 to 5.")
     return levels[severity - 1]
 
 
 def clipped(images: Images) -> Images:
-    """Bring new images back to values from 0 to 1, in place.
-
-    Examples
-    --------
-    >>> clipped(np.array([-0.5, 0.5, 1.5]))
-    array([0. , 0.5, 1. ])
-    """
+    """Bring new images back to values from 0 to 1, in place."""
     np.clip(images, 0.0, 1.0, out=images)
     return images
 

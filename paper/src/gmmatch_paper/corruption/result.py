@@ -51,11 +51,5 @@ class Corrupted:
 
 
 def one_kind(name: str, mask: Mask) -> NDArray[np.str_]:
-    """Return the kinds of rows of which the masked ones were touched in the same way.
-
-    Examples
-    --------
-    >>> one_kind("shell", np.array([True, False]))
-    array(['shell', ''], dtype='<U5')
-    """
+    """Return the kinds of rows of which the masked ones were touched in the same way."""
     return np.where(mask, name, "")

@@ -79,14 +79,7 @@ def choice_generator(seed: int) -> np.random.Generator:
 
 
 def chosen_rows(n: int, count: int, seed: int) -> Mask:
-    """Return a read-only mask with ``count`` of ``n`` rows, drawn without replacement.
-
-    Examples
-    --------
-    >>> some, more = chosen_rows(100, 20, seed=0), chosen_rows(100, 30, seed=0)
-    >>> int(some.sum()), bool((more >= some).all())
-    (20, True)
-    """
+    """Return a read-only mask with ``count`` of ``n`` rows, drawn without replacement."""
     mask = np.zeros(n, dtype=np.bool_)
     mask[choice_generator(seed).permutation(n)[:count]] = True
     mask.setflags(write=False)
@@ -94,11 +87,5 @@ def chosen_rows(n: int, count: int, seed: int) -> Mask:
 
 
 def row_stream(seed: int, row: int) -> np.random.Generator:
-    """Return the random numbers of one row, whatever other rows there are.
-
-    Examples
-    --------
-    >>> float(row_stream(0, 7).random()) == float(row_stream(0, 7).random())
-    True
-    """
+    """Return the random numbers of one row, whatever other rows there are."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_ROWS, row)))

@@ -37,35 +37,17 @@ _ON_IMAGES = (
 
 
 def study_names() -> tuple[str, ...]:
-    """Return the names of all studies without images, in the paper's order.
-
-    Examples
-    --------
-    >>> "noisy-gaussian" in study_names()
-    True
-    """
+    """Return the names of all studies without images, in the paper's order."""
     return tuple(_STUDIES)
 
 
 def image_study_names() -> tuple[str, ...]:
-    """Return the names of the studies on images, in the paper's order.
-
-    Examples
-    --------
-    >>> "label-noise" in image_study_names()
-    True
-    """
+    """Return the names of the studies on images, in the paper's order."""
     return _ON_IMAGES
 
 
 def load_study(name: str) -> Study:
-    """Return a study without images by its name.
-
-    Examples
-    --------
-    >>> load_study("robust-mean").paper
-    ('fig:toy-moment', 'fig:exp-syn-moment')
-    """
+    """Return a study without images by its name."""
     key = str(name).lower().replace("_", "-")
     if key not in _STUDIES:
         known = (*_STUDIES, *_ON_IMAGES)
@@ -77,13 +59,7 @@ def load_study(name: str) -> Study:
 
 
 def load_image_study(name: str) -> ImageStudy:
-    """Return a study on images by its name, one of :func:`image_study_names`.
-
-    Examples
-    --------
-    >>> load_image_study("label-noise").paper[0]
-    'tab:exp-classification-label_noise'
-    """
+    """Return a study on images by its name, one of :func:`image_study_names`."""
     from gmmatch_paper.studies.classification.studies import STUDIES
     from gmmatch_paper.studies.generation.study import STUDY
 

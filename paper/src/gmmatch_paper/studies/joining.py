@@ -12,18 +12,6 @@ def joined_records(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict
 
     Cells of a part count only if the same code measured them. The facts of the record are the later one's, but for
     the list of runs, which has those of both.
-
-    Examples
-    --------
-    >>> def record(seed, value):
-    ...     cells = [{"seed": seed, "error": value}]
-    ...     part = {"code": "1", "parameters": ["seed"], "seconds": 1.0, "cells": cells}
-    ...     return {"provenance": {"runs": [{"command": f"run {seed}"}]}, "parts": {"cells": part}}
-    >>> both = joined_records(record(0, 0.5), record(1, 0.4))
-    >>> both["parts"]["cells"]["cells"]
-    [{'seed': 0, 'error': 0.5}, {'seed': 1, 'error': 0.4}]
-    >>> len(both["provenance"]["runs"])
-    2
     """
     parts = dict(earlier["parts"])
     for name, part in later["parts"].items():

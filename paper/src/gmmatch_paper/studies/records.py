@@ -42,11 +42,6 @@ def plain(value: Any) -> Any:
 
     Rounding happens once, before anything is drawn or checked, so that a figure drawn from a file is the
     figure that was drawn from the run.
-
-    Examples
-    --------
-    >>> plain({"error": np.float64(1.23456789), "picks": np.array([3, 1])})
-    {'error': 1.23457, 'picks': [3, 1]}
     """
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

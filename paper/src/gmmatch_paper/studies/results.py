@@ -22,14 +22,7 @@ class Curve(NamedTuple):
 
 
 class Cells:
-    """The measured cells of one part: parameters, seed and results of each in one mapping.
-
-    Examples
-    --------
-    >>> cells = Cells([{"psi": 0.2, "seed": 0, "error": 1.0}, {"psi": 0.2, "seed": 1, "error": 3.0}])
-    >>> cells.mean("error", psi=0.2)
-    2.0
-    """
+    """The measured cells of one part: parameters, seed and results of each in one mapping."""
 
     def __init__(self, cells: Iterable[Mapping[str, Any]]) -> None:
         self._cells = list(cells)
@@ -100,13 +93,7 @@ class Results:
 
 
 def log_slope(x: Any, y: Any) -> float:
-    """Return the slope of the straight line through (log x, log y) that fits best.
-
-    Examples
-    --------
-    >>> round(log_slope([1, 10, 100], [5, 0.5, 0.05]), 6)
-    -1.0
-    """
+    """Return the slope of the straight line through (log x, log y) that fits best."""
     positive = (np.asarray(x, float) > 0) & (np.asarray(y, float) > 0)
     if positive.sum() < 2:
         raise InvalidInputError("A slope needs two or more points with positive x and y.")

@@ -46,13 +46,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a cell could not be measured.
-
-    Examples
-    --------
-    >>> Failure.of(ValueError("too few rows")).text
-    'ValueError: too few rows'
-    """
+    """Why a cell could not be measured."""
 
     text: str
 
@@ -66,13 +60,7 @@ Outcome: TypeAlias = "Measured | Failure"
 
 
 def resolve_jobs(jobs: int) -> int:
-    """Return the number of processes that ``--jobs`` asks for: -1 is one for every core, -2 one fewer.
-
-    Examples
-    --------
-    >>> resolve_jobs(3)
-    3
-    """
+    """Return the number of processes that ``--jobs`` asks for: -1 is one for every core, -2 one fewer."""
     if jobs == 0:
         raise InvalidInputError("n_jobs=0: give a number of processes, or -1 for every core.")
     return int(effective_n_jobs(jobs))

@@ -158,11 +158,5 @@ def mark_point(axes: Any, point: Any, estimate: str, **options: Any) -> None:
 
 
 def percent(psi: float) -> str:
-    """Return a share as text.
-
-    Examples
-    --------
-    >>> percent(0.45)
-    '45%'
-    """
+    """Return a share as text."""
     return f"{100 * psi:.0f}%"

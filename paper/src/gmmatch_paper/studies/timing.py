@@ -18,14 +18,7 @@ def use_one_thread() -> Any:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Keep this thread on a single core and matrix products in one thread.
-
-    Examples
-    --------
-    >>> with one_core():
-    ...     len(os.sched_getaffinity(0))
-    1
-    """
+    """Keep this thread on a single core and matrix products in one thread."""
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     if cores is not None:
         os.sched_setaffinity(0, {max(cores)})
@@ -42,12 +35,6 @@ def timed(work: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
 
     Seconds are those that this thread had the processor: the wall-clock time of an idle machine, and
     hardly more on a busy one. The least of several repeats was disturbed least.
-
-    Examples
-    --------
-    >>> seconds, value = timed(lambda: sum(range(10)))
-    >>> value, seconds > 0.0
-    (45, True)
     """
     times = []
     value = None

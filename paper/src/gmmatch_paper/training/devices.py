@@ -8,16 +8,7 @@ from gmmatch.errors import InvalidInputError
 
 
 def choose_device(device: str) -> str:
-    """Return the device to use: for ``"auto"`` a GPU if there is one.
-
-    Examples
-    --------
-    >>> choose_device("cpu")
-    'cpu'
-    >>> choose_device("tpu")
-    Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: device='tpu': this machine has no such device; use auto, ...
-    """
+    """Return the device to use: for ``"auto"`` a GPU if there is one."""
     present = {
         "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
         "mps": int(torch.backends.mps.is_available()),

@@ -34,11 +34,6 @@ class DiffusionRecipe:
         Of the :class:`~gmmatch_paper.training.networks.unet.UNet`.
     noise
         The diffusion.
-
-    Examples
-    --------
-    >>> PAPER.learning_rate, PAPER.batch_size, PAPER.noise.steps
-    (0.0001, 128, 1000)
     """
 
     name: str

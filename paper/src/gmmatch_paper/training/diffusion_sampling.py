@@ -61,12 +61,6 @@ def sample_images(
     -------
     Tensor
         float32, shape (count, \\*shape), on the device.
-
-    Examples
-    --------
-    >>> flat = lambda noisy, times: torch.zeros_like(noisy)  # sees no noise anywhere
-    >>> sample_images(flat, 2, (1, 4, 4), schedule=NoiseSchedule(), steps=5).shape
-    torch.Size([2, 1, 4, 4])
     """
     times = walk_times(schedule.steps, steps)
     if count < 1 or batch_size < 1:
@@ -101,13 +95,7 @@ def sample_images(
 
 
 def walk_times(total: int, steps: int | None) -> NDArray[np.int64]:
-    """Return the times that a walk of so many steps visits, late ones first.
-
-    Examples
-    --------
-    >>> walk_times(1000, 5)
-    array([999, 749, 500, 250,   0])
-    """
+    """Return the times that a walk of so many steps visits, late ones first."""
     if steps is None:
         steps = total
     if not 1 <= steps <= total:
@@ -117,13 +105,7 @@ def walk_times(total: int, steps: int | None) -> NDArray[np.int64]:
 
 
 def as_bytes(images: Tensor) -> NDArray[np.uint8]:
-    """Return images of [−1, 1] as bytes of shape (n, height, width, channels).
-
-    Examples
-    --------
-    >>> as_bytes(torch.tensor([-1.0, 0.0, 1.0]).view(3, 1, 1, 1)).ravel()
-    array([  0, 128, 255], dtype=uint8)
-    """
+    """Return images of [−1, 1] as bytes of shape (n, height, width, channels)."""
     levels = ((images + 1.0) * 127.5).round().clamp(0, 255).to(torch.uint8)
     found: Any = levels.permute(0, 2, 3, 1).cpu().numpy()
     return np.ascontiguousarray(found)

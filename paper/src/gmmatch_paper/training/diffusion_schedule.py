@@ -27,12 +27,6 @@ class NoiseSchedule:
         How many there are; time steps are counted from 0.
     first, last
         The smallest and the largest β.
-
-    Examples
-    --------
-    >>> schedule = NoiseSchedule()
-    >>> schedule.betas[[0, -1]], bool(schedule.remaining[-1] < 1e-4)
-    (array([0.0001, 0.02  ]), True)
     """
 
     steps: int = 1000
@@ -63,13 +57,6 @@ class NoiseSchedule:
 
 
 def mix(clean: Tensor, noise: Tensor, times: Tensor, factors: tuple[Tensor, Tensor]) -> Tensor:
-    """Return images after some steps: √ᾱ · clean + √(1 − ᾱ) · noise, each at its own time.
-
-    Examples
-    --------
-    >>> factors = NoiseSchedule(steps=2, first=0.36, last=0.36).factors()
-    >>> mix(torch.ones(1, 1, 1, 1), torch.zeros(1, 1, 1, 1), torch.tensor([0]), factors).item()
-    0.800000011920929
-    """
+    """Return images after some steps: √ᾱ · clean + √(1 − ᾱ) · noise, each at its own time."""
     signal, spread = (factor[times].view(-1, *[1] * (clean.dim() - 1)) for factor in factors)
     return signal * clean + spread * noise

@@ -34,12 +34,6 @@ def top_accuracies(logits: Tensor, codes: Tensor, top: Iterable[int] = (1,)) -> 
 
     Ties count for the row only as far as they fit: a class is in the top ``t`` if fewer than ``t`` other
     classes have a logit at least as large.
-
-    Examples
-    --------
-    >>> logits = torch.tensor([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
-    >>> top_accuracies(logits, torch.tensor([0, 1]), top=(1, 2))
-    {1: 0.5, 2: 1.0}
     """
     own = logits.gather(1, codes[:, None])
     others = (logits >= own).sum(dim=1) - 1

@@ -29,12 +29,6 @@ def random_views(pixels: Tensor, random: torch.Generator) -> Tensor:
     Returns
     -------
     float32 tensor of the same shape, from 0 to 255
-
-    Examples
-    --------
-    >>> views = random_views(torch.full((4, 8, 8, 3), 100, dtype=torch.uint8), torch.Generator())
-    >>> views.shape, bool((views[0] - views[0, 0, 0]).abs().max() < 1e-3)
-    (torch.Size([4, 8, 8, 3]), True)
     """
     images = pixels.permute(0, 3, 1, 2).float()
     images = recoloured(cropped(images, random), random)

@@ -304,13 +304,7 @@ def _column(block: Block, amount: str, own: str) -> Column | None:
 
 
 def variances_of(samples: Sequence[Sequence[float]]) -> tuple[tuple[float, int], ...]:
-    """Return the variances of the means of two samples with their degrees of freedom; none for a single seed.
-
-    Examples
-    --------
-    >>> variances_of([[1.0, 3.0], [2.0, 2.0]]), variances_of([[1.0, 3.0], [2.0]])
-    (((1.0, 1), (0.0, 1)), ())
-    """
+    """Return the variances of the means of two samples with their degrees of freedom; none for a single seed."""
     if min(map(len, samples)) < 2:
         return ()
     return tuple((float(np.var(values, ddof=1)) / len(values), len(values) - 1) for values in samples)

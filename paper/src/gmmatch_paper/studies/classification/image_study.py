@@ -136,13 +136,7 @@ class ImageStudy(Described):
 
 
 def paper_plan(corruptions: tuple[str, ...], ratios: tuple[str, ...], **changes: Any) -> Plan:
-    """Return cells of the paper's tables: CIFAR-100, a ResNet-50 that is proxy and trained on the picks, its recipe.
-
-    Examples
-    --------
-    >>> paper_plan(("none",), ("20%",), networks=("vgg16",)).proxy_network
-    'resnet50'
-    """
+    """Return cells of the paper's tables: CIFAR-100, its recipe, a ResNet-50 as proxy and trained on the picks."""
     plan = Plan(
         "uoft-cs/cifar100",
         "in-domain",
@@ -157,13 +151,7 @@ def paper_plan(corruptions: tuple[str, ...], ratios: tuple[str, ...], **changes:
 
 
 def quick_plan(corruptions: tuple[str, ...], **changes: Any) -> Plan:
-    """Return a few cells on the built-in digits.
-
-    Examples
-    --------
-    >>> quick_plan(("none",)).dataset
-    'digits'
-    """
+    """Return a few cells on the built-in digits."""
     plan = Plan(
         dataset=BUILT_IN,
         encoder="pixels",

@@ -63,13 +63,7 @@ class MeasureMap:
 
 
 def nearest_rows(rows: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """Return the ``count`` nearest other rows of every row.
-
-    Examples
-    --------
-    >>> nearest_rows(np.array([[0.0], [1.0], [5.0]], dtype=np.float32), 1).ravel()
-    array([1, 0, 1])
-    """
+    """Return the ``count`` nearest other rows of every row."""
     from sklearn.neighbors import NearestNeighbors
 
     found: NDArray[np.intp] = NearestNeighbors(n_neighbors=count).fit(rows).kneighbors(return_distance=False)
@@ -91,13 +85,7 @@ def layout(rows: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
 
 
 def packed(image: NDArray[np.uint8]) -> str:
-    """Return an image as a short text.
-
-    Examples
-    --------
-    >>> unpacked(packed(np.arange(4, dtype=np.uint8)), (2, 2)).tolist()
-    [[0, 1], [2, 3]]
-    """
+    """Return an image as a short text."""
     return base64.b64encode(zlib.compress(np.ascontiguousarray(image).tobytes(), 9)).decode("ascii")
 
 

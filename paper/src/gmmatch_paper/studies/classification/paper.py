@@ -31,12 +31,6 @@ class PaperBlock:
         The columns: how much was kept.
     rows
         By method, one printed number per column.
-
-    Examples
-    --------
-    >>> block = paper_blocks(["tab:exp-clip-cifar"])[0]
-    >>> block.dataset, block.at("gm-matching", "100/class")
-    ('CIFAR-10', Printed(mean=47.6, deviation=1.9))
     """
 
     table: str
@@ -80,11 +74,5 @@ def _all_blocks() -> tuple[PaperBlock, ...]:
 
 
 def paper_blocks(tables: Sequence[str]) -> list[PaperBlock]:
-    """Return the blocks of some of the paper's tables, in their order there.
-
-    Examples
-    --------
-    >>> [block.corruption for block in paper_blocks(["tab:cifarC"])]
-    ['image:5%', 'image:10%', 'image:20%']
-    """
+    """Return the blocks of some of the paper's tables, in their order there."""
     return [block for block in _all_blocks() if block.table in tables]

@@ -23,13 +23,7 @@ _GPU_JOBS = 4
 
 
 def default_jobs(device: str) -> int:
-    """Return how many processes suit a device: a few that share a GPU, or one per core.
-
-    Examples
-    --------
-    >>> default_jobs("cpu") >= 1
-    True
-    """
+    """Return how many processes suit a device: a few that share a GPU, or one per core."""
     cores = int(cpu_count())
     return min(_GPU_JOBS, cores) if pick_device(device).startswith("cuda") else cores
 
@@ -105,13 +99,7 @@ def finished_keys(study: Study, output: Path) -> list[dict[str, Any]]:
 
 
 def typed_command(name: str, size: SizeName, choices: Mapping[str, Any]) -> str:
-    """Return the command of a run, without the folders of this machine.
-
-    Examples
-    --------
-    >>> typed_command("label-noise", "full", {"dataset": "/data/cifar10.npz", "ratios": ("0.2", "0.3"), "seeds": 3})
-    'gmmatch reproduce label-noise --full --dataset cifar10.npz --ratios 0.2,0.3 --seeds 3'
-    """
+    """Return the command of a run, without the folders of this machine."""
     words = [f"gmmatch reproduce {name} --{size}"]
     for option, value in choices.items():
         values = value if isinstance(value, tuple) else (str(value),)

@@ -127,13 +127,7 @@ class Block:
 
 
 def in_order(methods: Iterable[str]) -> list[str]:
-    """Return methods in the order of their names' list, unknown ones last.
-
-    Examples
-    --------
-    >>> in_order(["gm-matching", "mine", "random"])
-    ['random', 'gm-matching', 'mine']
-    """
+    """Return methods in the order of their names' list, unknown ones last."""
     order = list(METHOD_NAMES)
     return sorted(set(methods), key=lambda name: (order.index(name) if name in order else len(order), name))
 

@@ -75,13 +75,7 @@ def blocks_of(results: Results) -> list[Block]:
 
 
 def rate_of(corruption: str) -> float:
-    """Return the share of corrupted images.
-
-    Examples
-    --------
-    >>> rate_of("image-generation-mixture:30%"), rate_of("none")
-    (0.3, 0.0)
-    """
+    """Return the share of corrupted images."""
     return CorruptionSpec.parse(corruption).rate
 
 

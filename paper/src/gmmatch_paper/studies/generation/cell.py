@@ -70,11 +70,5 @@ class MeasureGeneration:
 
 
 def shown(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the first images in 16 levels, which the eye cannot tell from 256 and which pack well.
-
-    Examples
-    --------
-    >>> shown(np.array([[[[7]]], [[[200]]]], dtype=np.uint8)).ravel()
-    array([  0, 204], dtype=uint8)
-    """
+    """Return the first images in 16 levels, which the eye cannot tell from 256 and which pack well."""
     return (np.round(images[:SHOWN] / 17.0) * 17.0).astype(np.uint8)

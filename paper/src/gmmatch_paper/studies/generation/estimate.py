@@ -14,14 +14,7 @@ from gmmatch_paper.studies.image_cells.data import ImageData
 
 @cache
 def cell_seconds(recipe: str, data: ImageData, device: str) -> float:
-    """Return about how long training and sampling take, from a few updates and a few samples.
-
-    Examples
-    --------
-    >>> from gmmatch_paper.studies.image_cells.data import load_images
-    >>> cell_seconds("quick:1000", load_images("digits"), "cpu") > 0.0
-    True
-    """
+    """Return about how long training and sampling take, from a few updates and a few samples."""
     from gmmatch_paper.training.diffusion import train_diffusion
 
     plan = generation_recipe(recipe)

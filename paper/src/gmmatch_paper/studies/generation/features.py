@@ -69,13 +69,7 @@ class FeatureSpace:
 
 
 def space_name(spec: str) -> str:
-    """Return what results call a feature space: ``classifier``, or a file's name with a hash of it.
-
-    Examples
-    --------
-    >>> space_name("classifier")
-    'classifier'
-    """
+    """Return what results call a feature space: ``classifier``, or a file's name with a hash of it."""
     if spec == CLASSIFIER:
         return spec
     path = Path(spec)
@@ -131,14 +125,7 @@ def inception_features(path: str, device: str) -> Callable[[NDArray[np.uint8]], 
 
 
 def build_classifier(n_classes: int, channels: int) -> ImageClassifier:
-    """Return the network of the features, with fresh weights from torch's global generator.
-
-    Examples
-    --------
-    >>> import torch
-    >>> build_classifier(10, 1).features(torch.zeros(2, 1, 28, 28)).shape
-    torch.Size([2, 128])
-    """
+    """Return the network of the features, with fresh weights from torch's global generator."""
     from torch import Tensor, nn
 
     from gmmatch_paper.training.networks.base import ImageClassifier

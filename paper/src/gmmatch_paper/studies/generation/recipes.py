@@ -43,13 +43,7 @@ class GenerationRecipe:
 
 
 def generation_recipe(text: str) -> GenerationRecipe:
-    """Return a recipe by its name: fast, paper or quick, and perhaps another number of updates.
-
-    Examples
-    --------
-    >>> generation_recipe("fast:500").training.steps
-    500
-    """
+    """Return a recipe by its name: fast, paper or quick, and perhaps another number of updates."""
     from gmmatch_paper.training.diffusion import FAST, PAPER, DiffusionRecipe
 
     name, _, steps = text.partition(":")

@@ -26,15 +26,6 @@ class Cache:
     """A folder of arrays by what made them.
 
     Several processes can use it at once: what one of them computes, the others wait for.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     cache = Cache(folder)
-    ...     made = [cache.get("squares", {"n": 3}, lambda: {"x": np.arange(3) ** 2}) for _ in range(2)]
-    >>> made[1]["x"].tolist()
-    [0, 1, 4]
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

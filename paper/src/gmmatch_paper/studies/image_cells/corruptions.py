@@ -120,15 +120,7 @@ class NoisyImages:
 def corrupt_data(
     data: ImageData, spec: CorruptionSpec, seed: int, attacked: NDArray[np.uint8] | None = None
 ) -> NoisyImages:
-    """Return the training data under a corruption; ``attacked`` are the images that an attack made.
-
-    Examples
-    --------
-    >>> from gmmatch_paper.studies.image_cells.data import load_images
-    >>> noisy = corrupt_data(load_images("digits"), CorruptionSpec.parse("label:20%"), seed=0)
-    >>> round(float(noisy.corrupt.mean()), 2)
-    0.2
-    """
+    """Return the training data under a corruption; ``attacked`` are the images that an attack made."""
     from gmmatch_paper.corruption import ImageCorruption, PairFlip, SymmetricNoise
 
     images, labels = data.x_train, data.y_train

@@ -100,12 +100,6 @@ def load_images(
         Side to which images are scaled; needed where they differ in size.
     limit, test_limit
         Take the first so many images alone.
-
-    Examples
-    --------
-    >>> data = load_images("digits", limit=100)
-    >>> data.x_train.shape, data.n_classes, sorted(data.human)
-    ((100, 16, 16, 1), 10, ['worse'])
     """
     arrays, how = _arrays_of(spec, label_column, image_size, limit, test_limit)
     for name, count in (("train", limit), ("test", test_limit)):

@@ -67,12 +67,6 @@ def exact_options(
 
     The center of the *raw* rows of each class is scaled to unit length, rows of unit length are matched to it, and θ
     starts from a random one of them, which is therefore the first pick.
-
-    Examples
-    --------
-    >>> options = exact_options(np.array([[3.0, 4.0], [6.0, 8.0]]), np.zeros(2, int), gm.Mean(), 0)
-    >>> options["target"].points, options["start"], options["preprocess"]
-    (array([[0.6, 0.8]]), array([[0.6, 0.8]]), 'unit')
     """
     random = np.random.default_rng(seed)
     members = [np.flatnonzero(labels == code) for code in np.unique(labels)]
@@ -92,13 +86,7 @@ def _center(rows: Any, target: gm.Mean | gm.GeometricMedian) -> NDArray[np.float
 
 
 def study_methods(names: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return methods that can be compared: those named, or all of the registry that need no further choice.
-
-    Examples
-    --------
-    >>> "gm-matching" in study_methods(), "matching" in study_methods()
-    (True, False)
-    """
+    """Return methods that can be compared: those named, or all of the registry that need no further choice."""
     if not names:
         return tuple(name for name in gm.methods() if name not in _NOT_COMPARED)
     for name in names:
@@ -110,27 +98,14 @@ def study_methods(names: tuple[str, ...] = ()) -> tuple[str, ...]:
 def pick(
     embedded: Embedded, labels: Indices, amount: dict[str, Any], method: str, seed: int, threads: int
 ) -> Arrays:
-    """Return the rows that a method picks and the seconds it took, as the cache keeps them.
-
-    Examples
-    --------
-    >>> rows = Embedded(np.array([[0.0], [1.0], [1.2], [3.0]]), np.zeros((1, 1)))
-    >>> pick(rows, np.zeros(4, int), {"k": "50%"}, "easy", 0, 1)["rows"]
-    array([1, 2])
-    """
+    """Return the rows that a method picks and the seconds it took, as the cache keeps them."""
     began = time.perf_counter()
     found = _select(embedded, labels, amount, method, seed, threads)
     return {"rows": found.indices, "seconds": np.array(time.perf_counter() - began)}
 
 
 def learns_scores(method: str) -> bool:
-    """Return whether a method scores all rows by something it trains, which does not depend on the amount.
-
-    Examples
-    --------
-    >>> learns_scores("el2n"), learns_scores("easy")
-    (True, False)
-    """
+    """Return whether a method scores all rows by something it trains, which does not depend on the amount."""
     from gmmatch_paper.baselines.learned import LearnedRanking
 
     return issubclass(gm.method_class(VARIANTS.get(method, (method, {}))[0]), LearnedRanking)
@@ -149,14 +124,7 @@ def rank_all(embedded: Embedded, labels: Indices, method: str, seed: int, thread
 
 
 def cut_ranking(ranked: Arrays, amount: dict[str, Any]) -> Arrays:
-    """Return the picks that a ranking gives at an amount: the first of every class, as many as its share.
-
-    Examples
-    --------
-    >>> ranked = {"order": np.array([3, 1, 2, 0]), "sizes": np.array([2, 2]), "seconds": np.array(1.0)}
-    >>> cut_ranking(ranked, {"k": 2})["rows"]
-    array([2, 3])
-    """
+    """Return the picks that a ranking gives at an amount: the first of every class, as many as its share."""
     labels, ranks = (
         np.repeat(np.arange(len(ranked["sizes"])), ranked["sizes"]),
         np.arange(len(ranked["order"])),

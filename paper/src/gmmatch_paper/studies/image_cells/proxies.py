@@ -309,13 +309,7 @@ def _encoder(spec: str, device: str) -> Any:
 
 
 def encode(images: NDArray[np.uint8], encoder: Any) -> NDArray[Any]:
-    """Return images as an encoder's vectors, in float16 as a store keeps them.
-
-    Examples
-    --------
-    >>> encode(np.zeros((3, 16, 16, 1), dtype=np.uint8), gm.load_encoder("pixels:8x8")).shape
-    (3, 192)
-    """
+    """Return images as an encoder's vectors, in float16 as a store keeps them."""
     from PIL import Image
 
     from gmmatch.data import Batch

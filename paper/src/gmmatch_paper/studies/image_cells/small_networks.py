@@ -11,14 +11,7 @@ SMALL_NETWORKS = {"tiny": 8, "tiny-wide": 16}
 
 
 class TinyNetwork(ImageClassifier):
-    """Two convolutions and a mean over the picture.
-
-    Examples
-    --------
-    >>> import torch
-    >>> TinyNetwork(10, 1, width=8)(torch.zeros(2, 1, 16, 16)).shape
-    torch.Size([2, 10])
-    """
+    """Two convolutions and a mean over the picture."""
 
     def __init__(self, n_classes: int, channels: int, width: int) -> None:
         super().__init__(2 * width * 4, n_classes)

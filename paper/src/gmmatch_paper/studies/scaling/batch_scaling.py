@@ -51,25 +51,13 @@ def pick_in_batches(rows: Matrix, target: Vector, k: int, batches: int, mode: st
 
 
 def split(n: int, k: int, batches: int, seed: int) -> list[tuple[Indices, int]]:
-    """Return random batches of n rows, and how many of k picks each makes.
-
-    Examples
-    --------
-    >>> [(len(batch), count) for batch, count in split(10, 5, 3, seed=0)]
-    [(4, 2), (3, 2), (3, 1)]
-    """
+    """Return random batches of n rows, and how many of k picks each makes."""
     parts = np.array_split(np.random.default_rng(seed).permutation(n), batches)
     return [(part, k // batches + (number < k % batches)) for number, part in enumerate(parts)]
 
 
 def match_plainly(rows: Matrix, theta: Vector, target: Vector, k: int) -> tuple[Indices, Vector]:
-    """Return k picks from θ on, as the paper's listing makes them, one pass over the rows for each; and θ after them.
-
-    Examples
-    --------
-    >>> match_plainly(np.array([[0.0], [1.0], [3.0]]), np.array([1.0]), np.array([1.0]), 2)
-    (array([2, 0]), array([0.]))
-    """
+    """Return k picks from θ on and the θ after them, as the paper's listing has it: one pass over the rows for each."""
     order, free = np.empty(k, dtype=np.int64), np.ones(len(rows), dtype=bool)
     for t in range(k):
         order[t] = int(np.argmax(np.where(free, rows @ theta, -np.inf)))

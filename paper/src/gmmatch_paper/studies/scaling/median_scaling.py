@@ -51,14 +51,7 @@ def measure_time(*, n: int, s: int, protocol: str, seed: int) -> Measured:
 
 
 def plain_weiszfeld(rows: Matrix, *, min_step: float, max_iter: int) -> tuple[Vector, int, bool]:
-    """Return what Algorithm 2 finds from the mean in NumPy, its iterations, and whether its last step was short.
-
-    Examples
-    --------
-    >>> point, iterations, converged = plain_weiszfeld(np.eye(3), min_step=1e-5, max_iter=100)
-    >>> point.round(3), iterations, converged
-    (array([0.333, 0.333, 0.333]), 1, True)
-    """
+    """Return what Algorithm 2 finds from the mean in NumPy, its iterations, and whether its last step was short."""
     point = rows.mean(axis=0)
     for iteration in range(1, max_iter + 1):
         weights = 1.0 / (np.linalg.norm(rows - point, axis=1) + _DELTA)

@@ -74,14 +74,7 @@ def measure_path(*, n: int, psi: float, seed: int) -> Measured:
 
 
 def ball_radius(point: Vector, rows: Any) -> float:
-    """Return the radius of the largest ball around a point of the plane inside the rows' hull.
-
-    Examples
-    --------
-    >>> square = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
-    >>> ball_radius(np.array([0.25, 0.0]), square)
-    0.75
-    """
+    """Return the radius of the largest ball around a point of the plane inside the rows' hull."""
     from scipy.spatial import ConvexHull
 
     sides = ConvexHull(rows).equations

@@ -12,13 +12,7 @@ from gmmatch_paper.arrays import Indices, Matrix, Vector
 
 
 def gram_matrix(kernel: gm.RBF | gm.Polynomial, rows: Matrix) -> Matrix:
-    """Return the kernel of all pairs of rows; the bandwidth "median" is the median distance of all pairs.
-
-    Examples
-    --------
-    >>> gram_matrix(gm.RBF(), np.array([[0.0], [1.0], [3.0]]))[0].round(3)
-    array([1.   , 0.882, 0.325])
-    """
+    """Return the kernel of all pairs of rows; the bandwidth "median" is the median distance of all pairs."""
     if isinstance(kernel, gm.RBF) and kernel.bandwidth == "median":
         from scipy.spatial.distance import pdist
 
@@ -28,14 +22,7 @@ def gram_matrix(kernel: gm.RBF | gm.Polynomial, rows: Matrix) -> Matrix:
 
 
 def median_coefficients(gram: Any, *, eps: float = 1e-8, max_iter: int = 5000) -> Vector:
-    """Return the coefficients of the geometric median, by Weiszfeld's iteration with a certified gap of ``eps``.
-
-    Examples
-    --------
-    >>> rows = np.array([[0.0], [1.0], [5.0]])
-    >>> bool(abs(median_coefficients(rows @ rows.T) @ rows - 1.0) < 1e-6)
-    True
-    """
+    """Return the coefficients of the geometric median, by Weiszfeld's iteration with a certified gap of ``eps``."""
     n, norms = len(gram), np.diag(gram)
     coefficients = np.full(n, 1.0 / n)
     products = gram @ coefficients
@@ -62,12 +49,6 @@ def greedy_picks(gram: Any, coefficients: Vector, k: int) -> Indices:
     coefficients : array of shape (n,)
         The target Σ αᵢφ(xᵢ).
     k : int
-
-    Examples
-    --------
-    >>> rows = np.array([[0.0], [1.0], [2.0], [9.0]])
-    >>> greedy_picks(rows @ rows.T, np.array([0.0, 1.0, 0.0, 0.0]), 2)
-    array([3, 0])
     """
     target_scores = gram @ coefficients
     scores = target_scores.copy()

@@ -34,13 +34,7 @@ def points_of(configuration: str, seed: int) -> NDArray[np.float64]:
 
 
 def summed_distances(points: Any, places: Any) -> NDArray[np.float64]:
-    """Return ρ(z) = Σ‖z − xᵢ‖ for every place z.
-
-    Examples
-    --------
-    >>> summed_distances(np.array([[0.0, 0.0], [4.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 3.0]]))
-    array([4., 8.])
-    """
+    """Return ρ(z) = Σ‖z − xᵢ‖ for every place z."""
     sums: NDArray[np.float64] = np.linalg.norm(places[..., None, :] - points, axis=-1).sum(axis=-1)
     return sums
 

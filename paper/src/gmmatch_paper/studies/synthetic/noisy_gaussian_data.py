@@ -45,12 +45,6 @@ def noisy_gaussian(n: int, psi: float, seed: int) -> NoisyRows:
         Share of corrupted rows.
     seed : int
         The same seed gives the same rows.
-
-    Examples
-    --------
-    >>> data = noisy_gaussian(1000, 0.4, seed=0)
-    >>> data.rows.shape, int(data.corrupt.sum())
-    ((1000, 2), 400)
     """
     random = np.random.default_rng(seed)
     n_corrupt = round(psi * n)

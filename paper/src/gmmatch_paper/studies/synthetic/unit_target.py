@@ -30,12 +30,6 @@ def corrupted_rows(n: int, psi: float, s: int, kind: str, seed: int) -> NoisyRow
     - ``clustered``: one other direction, at a right angle to the clean one;
     - ``near``: one direction at 45 degrees;
     - ``far``: each another direction, and ten times the length.
-
-    Examples
-    --------
-    >>> data = corrupted_rows(100, 0.2, 16, "far", seed=0)
-    >>> data.rows.shape, int(data.corrupt.sum())
-    ((100, 16), 20)
     """
     random = np.random.default_rng(seed)
     corrupt = random.permutation(n) < round(psi * n)
@@ -53,15 +47,7 @@ def corrupted_rows(n: int, psi: float, s: int, kind: str, seed: int) -> NoisyRow
 
 
 def options_of(method: str, data: NoisyRows, seed: int) -> dict[str, Any]:
-    """Return how the package is called for a method of this study.
-
-    Examples
-    --------
-    >>> data = corrupted_rows(10, 0.0, 4, "near", seed=0)
-    >>> options = options_of("median, unit target", data, 0)
-    >>> options["method"], options["preprocess"], options["target"].unit
-    ('gm-matching', 'unit', True)
-    """
+    """Return how the package is called for a method of this study."""
     if method == "random":
         return {"method": "random"}
     if method.startswith("easy"):

@@ -19,13 +19,7 @@ _DIRECTIONS = 72
 
 
 def pull(rows: NDArray[np.float64], points: NDArray[np.float64]) -> Vector:
-    """Return ‖g(z)‖ for each point z: how many corrupted rows it takes to make it the median.
-
-    Examples
-    --------
-    >>> pull(np.array([[0.0, 0.0], [2.0, 0.0]]), np.array([[1.0, 0.0], [9.0, 0.0]]))
-    array([0., 2.])
-    """
+    """Return ‖g(z)‖ for each point z: how many corrupted rows it takes to make it the median."""
     forces = np.empty(len(points))
     for number, point in enumerate(points):
         offsets = rows - point
@@ -35,13 +29,7 @@ def pull(rows: NDArray[np.float64], points: NDArray[np.float64]) -> Vector:
 
 
 def pulled_median(rows: NDArray[np.float64], m: int, direction: Vector) -> Vector:
-    """Return the median of the rows and m more that are infinitely far away in a direction.
-
-    Examples
-    --------
-    >>> pulled_median(np.array([[0.0], [1.0], [5.0]]), 2, np.array([1.0])).round(3)
-    array([5.])
-    """
+    """Return the median of the rows and m more that are infinitely far away in a direction."""
     from scipy.optimize import minimize
 
     if rows.shape[1] == 1:  # a quantile, where the objective has corners
@@ -61,14 +49,7 @@ def pulled_median(rows: NDArray[np.float64], m: int, direction: Vector) -> Vecto
 
 
 def worst_median(rows: NDArray[np.float64], m: int) -> tuple[Vector, Vector]:
-    """Return the farthest median from the mean that m corrupted rows can cause, and its direction; in the plane.
-
-    Examples
-    --------
-    >>> square = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
-    >>> float(np.linalg.norm(worst_median(square, 3)[0]).round(2))
-    1.19
-    """
+    """Return the farthest median from the mean that m corrupted rows can cause, and its direction; in the plane."""
     from scipy.optimize import minimize_scalar
 
     mean = rows.mean(axis=0)
@@ -95,14 +76,7 @@ def far_cluster_error(rows: NDArray[np.float64], m: int) -> float:
 
 
 def in_hull(point: Vector, rows: NDArray[np.float64]) -> bool:
-    """Return whether a point is a convex combination of the rows, by linear programming.
-
-    Examples
-    --------
-    >>> triangle = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
-    >>> in_hull(np.array([0.5, 0.5]), triangle), in_hull(np.array([1.5, 1.5]), triangle)
-    (True, False)
-    """
+    """Return whether a point is a convex combination of the rows, by linear programming."""
     from scipy.optimize import linprog
 
     equations = np.vstack([rows.T, np.ones(len(rows))])
@@ -111,13 +85,7 @@ def in_hull(point: Vector, rows: NDArray[np.float64]) -> bool:
 
 
 def distance_to_hull(point: Vector, rows: NDArray[np.float64]) -> float:
-    """Return how far a point of the plane is from the convex hull of the rows; 0 inside.
-
-    Examples
-    --------
-    >>> distance_to_hull(np.array([0.0, 3.0]), np.array([[-1.0, 0.0], [1.0, 0.0]]))
-    3.0
-    """
+    """Return how far a point of the plane is from the convex hull of the rows; 0 inside."""
     if in_hull(point, rows):
         return 0.0
     # The nearest point of a hull in the plane lies on a segment between two rows.

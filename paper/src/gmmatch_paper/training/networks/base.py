@@ -18,15 +18,6 @@ class ImageClassifier(nn.Module):
     """A network that gives logits for images: ``forward(x) = head(features(x))``.
 
     Dropout before the last layer, where a network has it, belongs to the features.
-
-    Examples
-    --------
-    >>> import torch
-    >>> class Pixels(ImageClassifier):
-    ...     def features(self, x):
-    ...         return x.flatten(1)
-    >>> Pixels(12, 5)(torch.zeros(7, 3, 2, 2)).shape
-    torch.Size([7, 5])
     """
 
     head: nn.Linear
@@ -45,14 +36,7 @@ class ImageClassifier(nn.Module):
 
 
 def seeded(make: Callable[[], AnyModule], seed: int) -> AnyModule:
-    """Make a module whose weights are drawn from the seed alone, and leave torch's own generator as it was.
-
-    Examples
-    --------
-    >>> first, again = (seeded(lambda: nn.Linear(2, 2), seed=3).weight for _ in range(2))
-    >>> torch.equal(first, again)
-    True
-    """
+    """Make a module whose weights are drawn from the seed alone, and leave torch's own generator as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return make()
@@ -77,16 +61,7 @@ def choose_stem_stride(network: str, image_size: int) -> int:
 
 
 def check_image_size(network: str, image_size: int, halvings: int) -> None:
-    """Raise unless an image is so large that every halving of it leaves fewer pixels than before.
-
-    Examples
-    --------
-    >>> check_image_size("vgg16", 28, halvings=5)
-    >>> check_image_size("vgg16", 8, halvings=5)
-    Traceback (most recent call last):
-    ...
-    gmmatch.errors.InvalidInputError: image_size=8 is too small for vgg16, which halves images 5 times: ...
-    """
+    """Raise unless an image is so large that every halving of it leaves fewer pixels than before."""
     least = 2 ** (halvings - 1) + 1
     if image_size < least:
         raise InvalidInputError(

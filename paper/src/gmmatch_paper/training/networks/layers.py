@@ -9,14 +9,7 @@ from torch.nn import functional
 
 
 def conv_norm(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
-    """Return a convolution that keeps the image's size, but for its stride, and a batch norm after it.
-
-    Examples
-    --------
-    >>> import torch
-    >>> conv_norm(3, 8, kernel=3, stride=2)(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2, 8, 16, 16])
-    """
+    """Return a convolution that keeps the image's size, but for its stride, and a batch norm after it."""
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, groups=groups, bias=False),
         nn.BatchNorm2d(outputs),
@@ -29,13 +22,6 @@ def he_fan_out(layer: nn.Conv2d | nn.Linear) -> None:
     Normal with mean 0 and variance 2 / n, where n counts the outputs that one input has a weight in:
     kernel area times output channels per group. That is equation 14 of "Delving deep into rectifiers",
     which keeps the gradients' variance.
-
-    Examples
-    --------
-    >>> layer = nn.Conv2d(64, 128, kernel_size=3)
-    >>> he_fan_out(layer)
-    >>> round(float(layer.weight.detach().var() * 9 * 128), 1)
-    2.0
     """
     groups = layer.groups if isinstance(layer, nn.Conv2d) else 1
     fan_out = layer.weight.shape[0] // groups * math.prod(layer.weight.shape[2:])
@@ -50,14 +36,6 @@ class SqueezeExcitation(nn.Module):
     From Hu et al., "Squeeze-and-excitation networks", CVPR 2018. The channels' means z (their equation 2)
     go through two linear layers with biases to s = sigmoid(W2 relu(W1 z)) (equation 3), and channel c of
     the output is s_c times the input's (equation 4).
-
-    Examples
-    --------
-    >>> import torch
-    >>> gate = SqueezeExcitation(32, 2)
-    >>> images = torch.ones(4, 32, 8, 8)
-    >>> bool((gate(images) < images).all())
-    True
     """
 
     def __init__(self, channels: int, squeezed: int, activation: nn.Module | None = None) -> None:
@@ -79,15 +57,6 @@ class StochasticDepth(nn.Module):
 
     From Huang et al., "Deep networks with stochastic depth", ECCV 2016: at the end of a residual branch it
     leaves out the branch.
-
-    Examples
-    --------
-    >>> import torch
-    >>> drop = StochasticDepth(0.5)
-    >>> sorted(set(drop(torch.ones(64, 1, 2, 2)).flatten().tolist()))
-    [0.0, 2.0]
-    >>> drop.eval()(torch.ones(1, 1, 1, 1)).item()
-    1.0
     """
 
     def __init__(self, rate: float) -> None:

@@ -24,13 +24,6 @@ class ResidualBlock(nn.Module):
 
     ``width`` is that of the 3x3 convolutions; with a bottleneck four times as many channels leave. With ``squeeze``
     a squeeze-and-excitation weighs the channels before the shortcut is added.
-
-    Examples
-    --------
-    >>> import torch
-    >>> block = ResidualBlock(64, 64, stride=2, bottleneck=True)
-    >>> block(torch.zeros(2, 64, 32, 32)).shape
-    torch.Size([2, 256, 16, 16])
     """
 
     def __init__(
@@ -60,14 +53,6 @@ class ResNet(ImageClassifier):
     The stem for ImageNet is a 7x7 convolution with stride 2 and a max-pool. For small images it is one 3x3
     convolution without a pool: with stride 1 up to 48 pixels, as the paper has it for CIFAR, and with
     stride 2 up to 96.
-
-    Examples
-    --------
-    >>> import torch
-    >>> class ResNet10(ResNet):
-    ...     depths, bottleneck = (1, 1, 1, 1), False
-    >>> ResNet10(n_classes=10)(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2, 10])
     """
 
     depths: ClassVar[tuple[int, ...]]
@@ -99,49 +84,25 @@ class ResNet(ImageClassifier):
 
 
 class ResNet18(ResNet):
-    """ResNet-18.
-
-    Examples
-    --------
-    >>> sum(p.numel() for p in ResNet18(1000, image_size=224).parameters())
-    11689512
-    """
+    """ResNet-18."""
 
     depths, bottleneck = (2, 2, 2, 2), False
 
 
 class ResNet50(ResNet):
-    """ResNet-50.
-
-    Examples
-    --------
-    >>> sum(p.numel() for p in ResNet50(1000, image_size=224).parameters())
-    25557032
-    """
+    """ResNet-50."""
 
     depths, bottleneck = (3, 4, 6, 3), True
 
 
 class SENet18(ResNet18):
-    """SE-ResNet-18.
-
-    Examples
-    --------
-    >>> sum(p.numel() for p in SENet18(1000, image_size=224).parameters())
-    11778592
-    """
+    """SE-ResNet-18."""
 
     squeeze = True
 
 
 class SENet50(ResNet50):
-    """SE-ResNet-50.
-
-    Examples
-    --------
-    >>> sum(p.numel() for p in SENet50(1000, image_size=224).parameters())
-    28088024
-    """
+    """SE-ResNet-50."""
 
     squeeze = True
 

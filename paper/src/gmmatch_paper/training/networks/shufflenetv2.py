@@ -22,12 +22,6 @@ def interleave(left: Tensor, right: Tensor) -> Tensor:
 
     Done with the channels last in memory, where the shuffle keeps that layout; the plain way, through a
     five-dimensional view, loses it and makes the convolutions after it convert.
-
-    Examples
-    --------
-    >>> left, right = torch.zeros(1, 2, 1, 1), torch.ones(1, 2, 1, 1)
-    >>> interleave(left, right).flatten()
-    tensor([0., 1., 0., 1.])
     """
     pairs = torch.stack((left.permute(0, 2, 3, 1), right.permute(0, 2, 3, 1)), dim=-1)
     return pairs.flatten(-2).permute(0, 3, 1, 2)
@@ -37,11 +31,6 @@ class ShuffleBlock(nn.Module):
     """A block that leaves half of the channels alone, or (with stride 2) takes them all on both sides.
 
     Figure 3c and 3d of the paper.
-
-    Examples
-    --------
-    >>> ShuffleBlock(24, 116, stride=2)(torch.zeros(2, 24, 32, 32)).shape
-    torch.Size([2, 116, 16, 16])
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -74,11 +63,6 @@ class ShuffleNetV2(ImageClassifier):
 
     The stem for ImageNet is a 3x3 convolution with stride 2 and a max-pool; for small images there is no
     pool, and up to 48 pixels the convolution has stride 1.
-
-    Examples
-    --------
-    >>> ShuffleNetV2(n_classes=10)(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2, 10])
     """
 
     def __init__(self, n_classes: int, image_size: int = 32, channels: int = 3) -> None:

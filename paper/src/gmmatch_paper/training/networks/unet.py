@@ -40,12 +40,6 @@ class UNet(nn.Module):
     References
     ----------
     Ho, Jain and Abbeel, "Denoising diffusion probabilistic models", NeurIPS 2020.
-
-    Examples
-    --------
-    >>> network = UNet(channels=1, width=8)
-    >>> network(torch.zeros(2, 1, 28, 28), torch.tensor([0, 999])).shape
-    torch.Size([2, 1, 28, 28])
     """
 
     def __init__(self, channels: int = 1, width: int = 32, levels: int = 3, blocks: int = 1) -> None:
@@ -107,14 +101,6 @@ class ModulatedNorm(nn.GroupNorm):
 
     Automatic casting would return float32, which the convolution after it casts back: two more passes over
     memory. The sums inside are in float32 either way.
-
-    Examples
-    --------
-    >>> norm = ModulatedNorm(2, 4, silu=True)
-    >>> maps = torch.randn(3, 4, 5, 5)
-    >>> scale_and_shift = torch.zeros(3, 8)  # one is added to the scale
-    >>> torch.equal(norm(maps, scale_and_shift), norm(maps))
-    True
     """
 
     def __init__(self, groups: int, channels: int, *, silu: bool = False) -> None:
@@ -135,13 +121,7 @@ class ModulatedNorm(nn.GroupNorm):
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions beside a short cut; the time step shifts and scales what is between them.
-
-    Examples
-    --------
-    >>> ResidualBlock(8, 16, 32)(torch.zeros(2, 8, 7, 7), torch.zeros(2, 32)).shape
-    torch.Size([2, 16, 7, 7])
-    """
+    """Two convolutions beside a short cut; the time step shifts and scales what is between them."""
 
     def __init__(self, inputs: int, outputs: int, embedded: int) -> None:
         super().__init__()
@@ -161,13 +141,7 @@ class ResidualBlock(nn.Module):
 
 
 class Attention(nn.Module):
-    """Every pixel attends to all others, in heads of 32 channels or one head of fewer.
-
-    Examples
-    --------
-    >>> Attention(64)(torch.ones(2, 64, 7, 7)).shape
-    torch.Size([2, 64, 7, 7])
-    """
+    """Every pixel attends to all others, in heads of 32 channels or one head of fewer."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -191,13 +165,7 @@ class Attention(nn.Module):
 
 
 class EdgeConvolution(nn.Conv2d):
-    """A convolution from or to the few channels of an image; on CUDA they are filled up with zeros to eight.
-
-    Examples
-    --------
-    >>> EdgeConvolution(1, 16, 3, padding=1)(torch.zeros(2, 1, 7, 7)).shape
-    torch.Size([2, 16, 7, 7])
-    """
+    """A convolution from or to the few channels of an image; on CUDA they are filled up with zeros to eight."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return what a convolution returns."""
@@ -215,13 +183,7 @@ class EdgeConvolution(nn.Conv2d):
 
 
 def embed_times(times: Tensor, width: int) -> Tensor:
-    """Return sines and cosines of time steps at frequencies from 1 down to 1/10,000: (n,) to (n, width).
-
-    Examples
-    --------
-    >>> embed_times(torch.tensor([0]), 4)
-    tensor([[1., 1., 0., 0.]])
-    """
+    """Return sines and cosines of time steps at frequencies from 1 down to 1/10,000: (n,) to (n, width)."""
     half = width // 2
     steps = torch.arange(half, device=times.device, dtype=torch.float32) / max(half - 1, 1)
     angles = times[:, None].float() * torch.exp(-math.log(10_000.0) * steps)

@@ -21,12 +21,6 @@ class VGG16(ImageClassifier):
     dropout, whose output are the features. Up to 96 pixels it is the usual one for CIFAR: batch norm after
     every convolution, and the means of the last 512 maps as features. Pools keep the last pixel of an odd
     row, so that 28x28 images work.
-
-    Examples
-    --------
-    >>> import torch
-    >>> VGG16(n_classes=10)(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2, 10])
     """
 
     def __init__(self, n_classes: int, image_size: int = 32, channels: int = 3) -> None:

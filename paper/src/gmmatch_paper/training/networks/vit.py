@@ -38,13 +38,7 @@ def choose_patch(image_size: int) -> int:
 
 
 class Attention(nn.Module):
-    """Self-attention with several heads.
-
-    Examples
-    --------
-    >>> Attention(width=12, heads=3)(torch.zeros(2, 5, 12)).shape
-    torch.Size([2, 5, 12])
-    """
+    """Self-attention with several heads."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -64,11 +58,6 @@ class EncoderLayer(nn.Module):
     """Attention and a two-layer perceptron, each after a layer norm and beside a shortcut.
 
     Equations 2 and 3 of the paper.
-
-    Examples
-    --------
-    >>> EncoderLayer(width=12, heads=3)(torch.zeros(2, 5, 12)).shape
-    torch.Size([2, 5, 12])
     """
 
     def __init__(self, width: int, heads: int) -> None:
@@ -92,11 +81,6 @@ class VisionTransformer(ImageClassifier):
 
     Attention is torch's fused one. ``torch.vmap`` runs that image by image, with a warning: for gradients
     per image, compute within ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
-
-    Examples
-    --------
-    >>> VisionTransformer(n_classes=10)(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2, 10])
     """
 
     def __init__(self, n_classes: int, image_size: int = 32, channels: int = 3) -> None:
