@@ -57,7 +57,7 @@ def split(n: int, k: int, batches: int, seed: int) -> list[tuple[Indices, int]]:
 
 
 def match_plainly(rows: Matrix, theta: Vector, target: Vector, k: int) -> tuple[Indices, Vector]:
-    """Return k picks from θ on and the θ after them, as the paper's listing has it: one pass over the rows for each."""
+    """Return k picks from θ on and the θ after them, as the paper's listing has it: a pass over the rows for each."""
     order, free = np.empty(k, dtype=np.int64), np.ones(len(rows), dtype=bool)
     for t in range(k):
         order[t] = int(np.argmax(np.where(free, rows @ theta, -np.inf)))
