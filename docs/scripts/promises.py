@@ -13,11 +13,6 @@ from tests.reliability.counts import harness_version
 RESULTS = "tests/reliability/results"
 
 
-def _exits(found: dict[str, Any]) -> str:
-    clean = sum(count.get("0", 0) for count in found["exit_statuses"].values())
-    return f"{clean:,} of {found['runs']:,} processes"
-
-
 def _load(found: dict[str, Any]) -> str:
     notes, gained = found["notes"], found["gained"]
     return (
@@ -92,7 +87,6 @@ def _counted(module: str, options: str, say: Callable[[dict[str, Any]], str]) ->
 
 
 COUNTS: Mapping[str, Callable[[], str]] = {
-    "exits": partial(_counted, "neighbours_exits", " --runs 500", _exits),
     "load": partial(_counted, "load", " --minutes 30", _load),
     "fuzz": partial(_counted, "fuzz", " --inputs 100000", _fuzz),
     "kills": partial(_counted, "kills", " --kills 500", _kills),

@@ -22,7 +22,6 @@ HARNESS = {
     "disks": ("disks", "kills", "killed_commands"),
     "cluster": ("cluster",),
     "load": ("load",),
-    "neighbours_exits": ("neighbours_exits",),
     "fuzz": ("fuzz", "fuzzed_arguments"),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from PIL import Image
 import gmmatch as gm
 from gmmatch.data import open_source
 from gmmatch.errors import InvalidInputError
-from gmmatch.report.content import Contents, open_contents
+from gmmatch.report.content import open_contents
 
 from .conftest import blobs
 
@@ -65,18 +64,6 @@ def test_rows_of_parquet_files_are_found_across_row_groups_and_files(tmp_path):
     wanted = np.array([0, 1, 65, 699, 700, 4499, 4500, 8999])
     found = open_contents(str(tmp_path / "part-*.parquet"), 9000).fetch(wanted)
     assert {row: one.value for row, one in found.items()} == {row: texts[row] for row in wanted.tolist()}
-
-
-def test_rows_of_json_lines_are_read_in_one_pass(tmp_path):
-    path = tmp_path / "texts.jsonl"
-    path.write_text("".join(json.dumps({"text": f"text {i}"}) + "\n" for i in range(500)))
-    source = open_source(path)
-    starts = []
-    batches = source.batches
-    source.batches = lambda size, start=0: starts.append(start) or batches(size, start)
-    found = open_contents(source, 500).fetch(np.array([499, 7, 400, 8]))
-    assert {row: one.value for row, one in found.items()} == {row: f"text {row}" for row in (7, 8, 400, 499)}
-    assert starts == [7]
 
 
 @pytest.mark.slow
@@ -150,20 +137,6 @@ def test_a_dataset_that_fails_at_one_row_loses_that_row_only():
     assert "the disk is gone" in found[1].value
 
 
-def test_photographs_are_turned_upright(tmp_path):
-    picture = Image.new("RGB", (600, 300), "white")
-    picture.paste("black", (0, 0, 300, 300))
-    exif = picture.getexif()
-    exif[0x0112] = 6  # to be turned by a quarter to the right
-    picture.save(tmp_path / "0.jpg", exif=exif)
-    import base64
-
-    address = open_contents(tmp_path, 1).fetch(np.array([0]))[0].value
-    shown = Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))).convert("L")
-    assert shown.size == (64, 128)
-    assert shown.getpixel((32, 20)) < 60 < 200 < shown.getpixel((32, 108))
-
-
 def test_vectors_are_nothing_to_look_at(page_of):
     X, _ = blobs(12)
     assert open_contents(open_source(X), 12) is None
@@ -178,11 +151,6 @@ def test_a_source_of_another_length_is_refused(folder):
         open_contents(["a", "b"], 3)
 
 
-def test_opened_contents_are_taken_as_they_are():
-    opened = open_contents(["a"], 1)
-    assert isinstance(opened, Contents) and open_contents(opened, 1) is opened
-
-
 def test_the_page_holds_texts_for_its_galleries_and_a_sample_of_the_map(page_of):
     X, y = blobs(2000)
     selection = gm.Easy(k=800, random_state=0).select(X, y)
@@ -193,18 +161,3 @@ def test_the_page_holds_texts_for_its_galleries_and_a_sample_of_the_map(page_of)
     assert 600 <= len(held) <= 600 + len(on_cards)
     assert len(held & set(selection.indices.tolist())) >= 300  # half of the sample are picks
     assert f"{len(held)} texts" in page.words()
-
-
-def test_a_drawing_is_kept_pixel_by_pixel_and_a_small_photograph_takes_few_bytes():
-    import base64
-
-    random = np.random.default_rng(0)
-    drawing = np.kron(random.integers(0, 2, (7, 7), dtype=np.uint8) * 255, np.ones((4, 4), dtype=np.uint8))
-    # A smooth picture with a little noise, as cameras make them.
-    slope = np.linspace(0, 200, 32)
-    photograph = (slope[:, None, None] + random.normal(20, 12, (32, 32, 3))).clip(0, 255).astype(np.uint8)
-    found = open_contents([drawing, photograph], 2).fetch(np.arange(2))
-    stored = [base64.b64decode(found[row].value.partition(",")[2]) for row in (0, 1)]
-    shown = [np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=int) for data in stored]
-    assert (shown[0] == drawing[:, :, None]).all()
-    assert len(stored[1]) < 1_500 and np.abs(shown[1].mean(axis=2) - photograph.mean(axis=2)).mean() < 4

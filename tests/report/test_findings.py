@@ -158,17 +158,6 @@ def test_copies_stand_with_the_row_that_stays(made):
     assert shown == [int(made.screening.duplicate_of[copy]), int(copy)]
 
 
-def test_typical_picks_are_those_nearest_to_the_mean_of_their_class(made):
-    source = made.page.source.partition("Typical picks")[2].partition("Near-duplicates")[0]
-    shown = [int(at) for at in re.findall(r'data-at="(\d+)"', source)]
-    assert len(shown) == 18 and set(shown) <= set(made.selection.indices.tolist())
-    for name in sorted(set(made.y)):
-        picks = [row for row in made.selection.indices.tolist() if made.y[row] == name]
-        gaps = np.linalg.norm(made.X[picks] - made.X[picks].mean(axis=0), axis=1)
-        nearest = np.array(picks)[np.argsort(gaps)][:6]
-        assert sorted(row for row in shown if made.y[row] == name) == sorted(nearest.tolist())
-
-
 def test_the_details_name_the_method_and_what_was_changed(page_of):
     X, y = blobs(60)
     method = gm.GMMatching(k=6, target=gm.GeometricMedian(eps=1e-5), random_state=11)

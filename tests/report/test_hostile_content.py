@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.report.rendering import json_for_page
 from gmmatch.report.subject import shorten
 
 from .conftest import screening_of
@@ -95,11 +94,6 @@ def test_data_of_either_direction_is_isolated(hostile):
     holders = [name for name, _, text in hostile.elements if "".join(text) == right_to_left]
     assert "bdi" in holders
     assert all(attrs.get("dir") == "auto" for attrs, _ in hostile.all("blockquote"))
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_json_survives_the_way_through_a_page(text):
-    assert json.loads(json_for_page({text: [text]})) == {text: [text]}
 
 
 def test_what_no_page_can_hold_is_replaced():

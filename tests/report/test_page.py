@@ -110,13 +110,6 @@ def test_the_map_holds_every_row_with_its_class_id_and_verdict(made):
     assert np.abs(unpacked(verdicts["chance"]) - 100 * made.screening.probability[at]).max() <= 0.5
 
 
-def test_rows_far_apart_in_the_data_are_far_apart_on_the_map(made):
-    points = made.page.map(1)
-    gaps = np.linalg.norm(points[:, None] - points, axis=2)[np.triu_indices(len(points), 1)]
-    true = np.linalg.norm(made.X[:, None] - made.X, axis=2)[np.triu_indices(len(points), 1)]
-    assert np.corrcoef(gaps, true)[0, 1] > 0.9
-
-
 def test_pictures_are_thumbnails_and_what_is_none_says_so(made, page_of):
     contents = made.page.data()["contents"]
     assert len(contents) == len(made.X)
@@ -128,14 +121,6 @@ def test_pictures_are_thumbnails_and_what_is_none_says_so(made, page_of):
     big = [np.zeros((1000, 400, 3), dtype=np.uint8)] * 8
     _, address, _ = page_of(gm.Easy(k=2).select(X), X, source=big).data()["contents"]["0"]
     assert Image.open(BytesIO(base64.b64decode(address.partition(",")[2]))).size == (51, 128)
-
-
-def test_it_is_replaced_whole_and_leaves_nothing_next_to_it(made, tmp_path):
-    target = tmp_path / "page.html"
-    target.write_text("old")
-    made.selection.report(target, made.X, made.y)
-    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
 
 
 @pytest.mark.parametrize(
@@ -179,12 +164,6 @@ def test_tiny_inputs_have_a_page(page_of, shape, projection):
     X = np.arange(float(np.prod(shape))).reshape(shape)
     page = page_of(gm.Random(k=1, random_state=0).select(X), X, projection=projection)
     assert f"1 of {shape[0]} rows picked" in page.words()
-
-
-def test_rows_that_are_all_the_same_have_a_page(page_of):
-    X = np.ones((20, 4))
-    page = page_of(gm.Random(k=3, random_state=0).select(X), X)
-    assert page.map()[:, 0].tolist() == [0.0] * 20
 
 
 def test_one_row_very_far_out_neither_turns_the_directions_nor_hides_the_others(page_of):
