@@ -11,7 +11,7 @@ import pytest
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.studies import load_study, study_names
 from gmmatch_paper.studies.pages import filled, take_results, write_pages
-from gmmatch_paper.studies.records import as_results, plain, read_record
+from gmmatch_paper.studies.records import plain, read_record
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -26,14 +26,11 @@ def test_writing_the_pages_again_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", study_names())
-def test_committed_results_are_complete_and_say_what_the_claims_say(name: str) -> None:
+def test_committed_results_are_complete(name: str) -> None:
     study, record = load_study(name), read_record(DOCS / "results" / "studies" / f"{name}.json")
     assert record["size"] == "full"
     for part in study.parts:
         assert len(record["parts"][part.name]["cells"]) == len(part.cells("full"))
-    verdicts = [claim.check(as_results(record)) for claim in study.claims]
-    stored = [(claim["agrees"], claim["measured"]) for claim in record["claims"]]
-    assert [(verdict.agrees, verdict.measured) for verdict in verdicts] == stored
 
 
 # How a search got to its result may change; so may what a sum of rounding errors is.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +11,8 @@ import pytest
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch_paper.studies import load_study, study_names
-from gmmatch_paper.studies.records import Journal, code_fingerprint, plain, read_record, write_results
+from gmmatch_paper.studies.records import Journal, part_code, plain, read_record, write_results
 from gmmatch_paper.studies.results import Cells, log_slope
-from gmmatch_paper.studies.synthetic import breakdown, noisy_gaussian
 
 
 def test_numbers_become_plain_with_six_digits() -> None:
@@ -67,19 +68,14 @@ def test_missing_results_name_a_command_that_exists(tmp_path: Path, name: str, c
     assert str(caught.value) == f"No results at {path}: {command}."
 
 
-def test_the_fingerprint_follows_what_a_measurement_uses(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = code_fingerprint(breakdown.measure_one_row), code_fingerprint(breakdown.measure_hull)
-    monkeypatch.setattr(breakdown, "PICKERS", ("easy",))  # used by the first alone
-    monkeypatch.setattr(breakdown, "_table_worst", None)  # used by neither
-    after = code_fingerprint(breakdown.measure_one_row), code_fingerprint(breakdown.measure_hull)
-    assert after[0] != before[0]
-    assert after[1] == before[1]
-
-
-def test_the_fingerprint_follows_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = code_fingerprint(noisy_gaussian.measure_picks)
-    monkeypatch.setattr(noisy_gaussian, "_pick", breakdown.hull_example)
-    assert code_fingerprint(noisy_gaussian.measure_picks) != before
+def test_the_code_of_a_part_is_that_of_the_modules_that_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = load_study("breakdown").parts[0]
+    before = part_code(part)
+    assert part_code(part) == before and part_code(replace(part, code="v1")) == "v1"
+    sources = inspect.getsource
+    changed = "synthetic.worst_attack"  # which the module of the study uses
+    monkeypatch.setattr(inspect, "getsource", lambda m: sources(m) + "#" * m.__name__.endswith(changed))
+    assert part_code(part) != before
 
 
 def test_cells_can_be_asked() -> None:

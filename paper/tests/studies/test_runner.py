@@ -14,7 +14,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch_paper.studies import load_study
 from gmmatch_paper.studies.records import read_record
 from gmmatch_paper.studies.runner import run_study
-from gmmatch_paper.studies.study import Claim, Grid, Part, Study, Verdict
+from gmmatch_paper.studies.study import Grid, Part, Study
 
 
 class InterruptedRunError(Exception):
@@ -42,10 +42,7 @@ def small_study(measure: Recorder, *, scale: float = 10.0, quick: tuple[int, ...
         quick=Grid({"x": quick}, {"scale": scale}, seeds=2),
         full=Grid({"x": (*quick, 4)}, {"scale": scale}, seeds=2),
     )
-    claim = Claim(
-        "fig:none", "Values grow.", lambda results: Verdict(results["values"].mean("value") > 0, "yes")
-    )
-    return Study(name="small", title="Small", paper=("fig:none",), parts=(part,), claims=(claim,))
+    return Study(name="small", title="Small", paper=("fig:none",), parts=(part,))
 
 
 def test_every_cell_is_measured_once_and_written_with_its_parameters(tmp_path: Path) -> None:
@@ -124,7 +121,6 @@ def test_parts_that_measure_time_run_last_and_in_this_process(tmp_path: Path) ->
             Part("clock", timed, Grid({}, seeds=2), Grid({}), timed=True),
             Part("plain", untimed, Grid({}, seeds=2), Grid({})),
         ),
-        claims=(),
     )
     results = run_study(study, output=tmp_path)
     assert order == ["untimed", "untimed", "timed", "timed"]
@@ -143,14 +139,11 @@ def test_results_say_where_they_came_from_but_not_on_whose_machine(tmp_path: Pat
     run_study(small_study(Recorder()), output=tmp_path, seeds=2)
     text = (tmp_path / "small.json").read_text(encoding="utf-8")
     record = json.loads(text)
-    assert list(record) == ["schema", "study", "paper", "size", "provenance", "claims", "parts"]
+    assert list(record) == ["schema", "study", "paper", "size", "provenance", "parts"]
     made = record["provenance"]
     assert made["command"] == "gmmatch reproduce small --quick --seeds 2"
     assert {"gmmatch", "cpu", "cores", "python", "libraries", "seeds", "jobs"} <= set(made)
     assert made["libraries"]["numpy"]
-    assert record["claims"] == [
-        {"source": "fig:none", "statement": "Values grow.", "agrees": True, "measured": "yes"}
-    ]
     assert socket.gethostname() not in text
     assert str(tmp_path) not in text and str(Path.cwd()) not in text
 

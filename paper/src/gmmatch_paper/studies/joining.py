@@ -24,7 +24,7 @@ def joined_records(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict
 
 
 def _joined_parts(earlier: Mapping[str, Any] | None, later: Mapping[str, Any]) -> dict[str, Any]:
-    same = ("code", "version", "fixed", "parameters")
+    same = ("code", "fixed", "parameters")
     if earlier is None or any(earlier.get(name) != later.get(name) for name in same):
         return dict(later)
     names = later["parameters"]

@@ -6,19 +6,15 @@ is written under a temporary name and renamed: it is whole or not there.
 
 from __future__ import annotations
 
-import ast
-import builtins
 import hashlib
 import inspect
 import json
 import math
 import os
 import platform
-import re
 import subprocess
-import textwrap
-import types
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -26,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+import gmmatch
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.files import write_file
 from gmmatch_paper.studies import image_study_names, study_names
@@ -62,18 +59,9 @@ def plain(value: Any) -> Any:
     raise InvalidInputError(f"A study measured a {type(value).__name__}, which JSON cannot hold.")
 
 
-def cell_key(
-    part: str, code: str, fixed: Mapping[str, Any], cell: Mapping[str, Any], version: str | None = None
-) -> str:
+def cell_key(part: str, code: str, fixed: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
     """Return a text that is equal for two cells exactly when one can stand in for the other."""
-    return json.dumps([version or own_version(), part, code, plain(fixed), plain(cell)], sort_keys=True)
-
-
-def own_version() -> str:
-    """Return the version of gmmatch."""
-    from gmmatch import __version__
-
-    return __version__
+    return json.dumps([part, code, plain(fixed), plain(cell)], sort_keys=True)
 
 
 @lru_cache(maxsize=1)
@@ -88,58 +76,17 @@ def source_commit() -> str | None:
 
 
 def part_code(part: Part) -> str:
-    """Return what stands for the code of a part: what its author says, or a hash of the source."""
-    return part.code if part.code is not None else code_fingerprint(part.measure)
+    """Return what stands for the code of a part: what its author says, or the version and a hash of the source."""
+    if part.code is not None:
+        return part.code
+    module = sys.modules[part.measure.__module__]
+    used = {str(getattr(value, "__module__", "")) for value in vars(module).values()}
+    names = sorted({module.__name__, *(name for name in used if name.startswith(_PACKAGE))})
+    sources = "\n".join(inspect.getsource(sys.modules[name]) for name in names)
+    return f"{gmmatch.__version__} {hashlib.sha256(sources.encode()).hexdigest()[:12]}"
 
 
-def code_fingerprint(function: Callable[..., Any]) -> str:
-    """Return a hash of the source that measures: the function, and what it uses of the studies.
-
-    When the code of a measurement changes, its old cells no longer count. A drawing, a docstring and where a
-    name is imported from do not matter.
-    """
-    seen: set[int] = set()
-    texts: list[str] = []
-
-    def visit(item: Any) -> None:
-        if id(item) in seen or not getattr(item, "__module__", "").startswith(_PACKAGE):
-            return
-        seen.add(id(item))
-        texts.append(_without_layout(inspect.getsource(item)))
-        if isinstance(item, types.FunctionType):
-            for name in sorted(_names(item.__code__)):
-                if hasattr(builtins, name) or name not in item.__globals__:
-                    continue
-                used = item.__globals__[name]
-                if callable(used):
-                    visit(used)
-                elif not isinstance(used, types.ModuleType):
-                    texts.append(f"{name} = {used!r}")
-
-    visit(function)
-    return hashlib.sha256(
-        "\n".join([getattr(function, "__qualname__", type(function).__qualname__), *texts]).encode()
-    ).hexdigest()[:12]
-
-
-_PACKAGE = __name__.rpartition(".")[0]
-
-
-def _without_layout(source: str) -> str:
-    """Return source without docstrings, imports, comments of their own line, spaces and trailing commas."""
-    lines = [line.strip() for line in source.splitlines()]
-    for node in ast.walk(ast.parse(textwrap.dedent(source))):
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if isinstance(node, ast.stmt) and (is_text or isinstance(node, ast.Import | ast.ImportFrom)):
-            for line in range(node.lineno - 1, node.end_lineno or node.lineno):
-                lines[line] = ""
-    joined = re.sub(r"\s+", "", "".join(line for line in lines if not line.startswith("#")))
-    return re.sub(r",([)\]}])", r"\1", joined)
-
-
-def _names(code: types.CodeType) -> set[str]:
-    inner = [item for item in code.co_consts if isinstance(item, types.CodeType)]
-    return set(code.co_names).union(*map(_names, inner)) if inner else set(code.co_names)
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Journal:
@@ -185,7 +132,7 @@ class Journal:
 def provenance(command: str, jobs: int, seeds: Mapping[str, int]) -> dict[str, Any]:
     """Return how the numbers came about, without the name of the machine or of any folder on it."""
     return {
-        "gmmatch": own_version(),
+        "gmmatch": gmmatch.__version__,
         "command": command,
         "seeds": dict(seeds),
         "jobs": jobs,

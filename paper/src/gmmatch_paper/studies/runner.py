@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config  # type: ignore[import-untyped]
 
 from gmmatch.errors import GMMatchError, GMMatchWarning, InvalidInputError, first_line
@@ -20,7 +21,6 @@ from gmmatch_paper.studies.records import (
     Journal,
     as_results,
     cell_key,
-    own_version,
     part_code,
     plain,
     provenance,
@@ -42,21 +42,6 @@ class Task:
     fixed: Mapping[str, Any]
     cell: dict[str, Any]
     key: str
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a cell could not be measured."""
-
-    text: str
-
-    @classmethod
-    def of(cls, error: Exception) -> Failure:
-        """Return the first line of an error, short enough for a table."""
-        return cls(f"{type(error).__name__}: {first_line(error)[:300]}".removesuffix(": "))
-
-
-Outcome: TypeAlias = "Measured | Failure"
 
 
 def resolve_jobs(jobs: int) -> int:
@@ -128,41 +113,39 @@ def run_study(
         raise InvalidInputError(f'size={size!r}: expected "quick" or "full".')
     if seeds is not None and (isinstance(seeds, bool) or seeds < 1):
         raise InvalidInputError(f"seeds={seeds!r}: expected a number of repetitions, 1 or more.")
-    folder = Path(output)
-    target = folder / f"{study.name}.json"
-    journal = Journal(folder / f"{study.name}.partial.jsonl")
-    tasks = _tasks(study, size, seeds)
-    found: dict[str, Measured] = {}
-    interrupted: dict[str, Measured] = {}
+    target = Path(output, f"{study.name}.json")
+    journal = Journal(target.with_suffix(".partial.jsonl"))
     if fresh:
         journal.remove()
-    else:
-        finished, noted = _finished_cells(target), journal.read()
-        interrupted = {key: measured for key, measured in noted.items() if key not in finished}
-        found = {**finished, **noted}
+    earlier = None if fresh else _earlier_record(target)
+    finished, interrupted = _finished_cells(earlier), journal.read()
+    found = {**finished, **interrupted}
+    tasks = _tasks(study, size, seeds)
     done = {task.key: found[task.key] for task in tasks if task.key in found}
     missing = [task for task in tasks if task.key not in done]
-    began = time.monotonic()
-    failed = _measure(missing, done, journal, jobs, progress, long_run)
-    errors = {key: {"error": failure.text, "seconds": 0.0} for key, failure in failed.items()}
-    outcomes = {**found, **done, **errors}
+    failed: dict[str, Measured] = {}
+    began, tell = time.monotonic(), progress or (lambda done, total: None)
+    tell(len(done), len(tasks))
+    for task, outcome in _measure(missing, jobs, long_run):
+        if isinstance(outcome, str):
+            failed[task.key] = {"error": outcome, "seconds": 0.0}
+        else:
+            journal.append(task.key, outcome)
+            done[task.key] = outcome
+        tell(len(done) + len(failed), len(tasks))
+    outcomes = {**found, **done, **failed}
     if long_run is not None:
         tasks = [task for task in tasks if task.key in outcomes] + _others(study, found, tasks)
     record = _record(study, size, seeds, tasks, outcomes, jobs)
     if long_run is not None:
-        runs = [] if fresh else _earlier_runs(target)
-        if interrupted:
-            runs.append(_interrupted_run(long_run.command, interrupted))
+        runs = [] if earlier is None else earlier["provenance"].get("runs", [])
         measured = sum(task.key in done for task in missing)
-        if measured:
-            runs.append({
-                "command": long_run.command,
-                "cells": measured,
-                "failed": len(failed),
-                "seconds": round(time.monotonic() - began, 1),
-                "jobs": record["provenance"]["jobs"],
-                **long_run.notes,
-            })  # fmt: skip
+        # Cells of a run that was killed are listed with the one that goes on.
+        resumed = len(interrupted.keys() - finished.keys())
+        if measured or resumed:
+            seconds = round(time.monotonic() - began, 1)
+            run = {"command": long_run.command, "cells": measured, "failed": len(failed), "seconds": seconds}
+            runs = [*runs, {**run, "resumed": resumed, "jobs": jobs, **long_run.notes}]
         record["provenance"] |= {"command": long_run.command, "runs": runs}
     write_results(target, record)
     journal.remove()
@@ -174,91 +157,40 @@ def _tasks(study: Study, size: SizeName, seeds: int | None) -> list[Task]:
     for part in study.parts:
         fixed, code = part.grid(size).fixed, part_code(part)
         for cell in part.cells(size, seeds):
-            tasks.append(Task(part, fixed, cell, cell_key(part.name, code, fixed, cell, _version(part))))
+            tasks.append(Task(part, fixed, cell, cell_key(part.name, code, fixed, cell)))
     return tasks
-
-
-def _version(part: Part) -> str | None:
-    """Return the version that a cell's key carries: none that changes where the author vouches for the code."""
-    return None if part.code is None else "any"
 
 
 def _others(study: Study, found: Mapping[str, Measured], tasks: list[Task]) -> list[Task]:
     """Return cells of earlier runs that this one does not have, if the same code measured them."""
     mine = {task.key for task in tasks}
-    parts = {part.name: part for part in study.parts}
+    parts = {(part.name, part_code(part)): part for part in study.parts}
     others = []
-    for key in found:
-        version, name, code, fixed, cell = json.loads(key)
-        part = parts.get(name)
-        if key in mine or part is None or code != part_code(part):
-            continue
-        if version == (_version(part) or own_version()):
-            others.append(Task(part, fixed, cell, key))
+    for key in (key for key in found if key not in mine):
+        name, code, fixed, cell = json.loads(key)
+        if (name, code) in parts:
+            others.append(Task(parts[name, code], fixed, cell, key))
     return others
 
 
-def _earlier_runs(target: Path) -> list[dict[str, Any]]:
+def _earlier_record(target: Path) -> dict[str, Any] | None:
     try:
-        runs: list[dict[str, Any]] = read_record(target)["provenance"].get("runs", [])
+        return read_record(target)
     except GMMatchError:
-        return []
-    return runs
+        return None
 
 
-def _interrupted_run(command: str, cells: Mapping[str, Measured]) -> dict[str, Any]:
-    """Return what is known of a run that was killed: what it measured, and on which device, not how long it took."""
-    devices = dict.fromkeys(str(cell["device"]) for cell in cells.values() if "device" in cell)
-    named = {"device": ", ".join(devices)} if devices else {}
-    return {"command": command, "cells": len(cells), "failed": 0, "interrupted": True, **named}
-
-
-def _measure(
-    missing: list[Task],
-    done: dict[str, Measured],
-    journal: Journal,
-    jobs: int,
-    progress: Progress | None,
-    long_run: LongRun | None,
-) -> dict[str, Failure]:
-    """Measure what is missing, add it to ``done``, and return what failed."""
-    total = len(done) + len(missing)
-    failed: dict[str, Failure] = {}
-    if progress is not None:
-        progress(len(done), total)
-    end = None if long_run is None or long_run.seconds is None else time.monotonic() + long_run.seconds
-    enough = None if end is None else lambda: time.monotonic() >= end
-    for task, outcome in measure_tasks(missing, jobs, keep_going=long_run is not None, enough=enough):
-        if isinstance(outcome, Failure):
-            failed[task.key] = outcome
-        else:
-            journal.append(task.key, outcome)
-            done[task.key] = outcome
-        if progress is not None:
-            progress(len(done) + len(failed), total)
-    return failed
-
-
-def measure_tasks(
-    tasks: list[Task], jobs: int = 1, *, keep_going: bool = False, enough: Callable[[], bool] | None = None
-) -> Iterator[tuple[Task, Outcome]]:
-    """Yield every task with what it measured, as they finish; those that measure time last, alone, in this process.
-
-    Parameters
-    ----------
-    tasks, jobs
-        The cells, and the processes that measure them.
-    keep_going
-        Whether an error becomes a :class:`Failure` instead of ending everything.
-    enough
-        Asked before every cell; once it says so, no other is begun.
-    """
+def _measure(tasks: list[Task], jobs: int, long_run: LongRun | None) -> Iterator[tuple[Task, Measured | str]]:
+    """Yield every task with what it measured, or why it failed; those that measure time last and in this process."""
+    end = time.monotonic() + (np.inf if long_run is None or long_run.seconds is None else long_run.seconds)
     for timed in (False, True):
         chosen = [task for task in tasks if task.part.timed == timed]
         calls = (
-            delayed(_measure_numbered)(number, task.part.measure, dict(task.fixed), task.cell, keep_going)
+            delayed(_measure_cell)(
+                number, task.part.measure, {**task.fixed, **task.cell}, long_run is not None
+            )
             for number, task in enumerate(chosen)
-            if enough is None or not enough()
+            if time.monotonic() < end
         )
         count = 1 if timed else max(1, min(jobs, len(chosen)))
         with parallel_config("loky", n_jobs=count, inner_max_num_threads=1 if count > 1 else None):
@@ -272,49 +204,31 @@ def measure_tasks(
                 ) from error
 
 
-def _measure_numbered(
-    number: int,
-    measure: Callable[..., Measured],
-    fixed: Mapping[str, Any],
-    cell: Mapping[str, Any],
-    keep_going: bool,
-) -> tuple[int, Outcome]:
+def _measure_cell(
+    number: int, measure: Callable[..., Measured], cell: Mapping[str, Any], keep_going: bool
+) -> tuple[int, Measured | str]:
+    """Return a cell's number, and what it measured with how long that took, or why it failed."""
+    began = time.perf_counter()
     try:
-        return number, measure_cell(measure, fixed, cell)
+        with warnings.catch_warnings():
+            # Studies go where the warnings are about: far rows, and medians stopped early on purpose.
+            warnings.simplefilter("ignore", GMMatchWarning)
+            measured = measure(**cell)
     except Exception as error:
         if not keep_going:
             raise
-        return number, Failure.of(error)
+        return number, f"{type(error).__name__}: {first_line(error)[:300]}".removesuffix(": ")
+    return number, dict(plain({**measured, "seconds": round(time.perf_counter() - began, 3)}))
 
 
-def measure_cell(
-    measure: Callable[..., Measured], fixed: Mapping[str, Any], cell: Mapping[str, Any]
-) -> Measured:
-    """Measure one cell and add how long it took."""
-    began = time.perf_counter()
-    with warnings.catch_warnings():
-        # Studies go where the warnings are about: far rows, and medians stopped early on purpose.
-        warnings.simplefilter("ignore", GMMatchWarning)
-        measured = measure(**fixed, **cell)
-    return dict(plain({**measured, "seconds": round(time.perf_counter() - began, 3)}))
-
-
-def _finished_cells(target: Path) -> dict[str, Measured]:
-    if not target.exists():
-        return {}
-    try:
-        record = read_record(target)
-    except InvalidInputError:
-        return {}
+def _finished_cells(record: Mapping[str, Any] | None) -> dict[str, Measured]:
     found = {}
-    version = record["provenance"]["gmmatch"]
-    for name, part in record["parts"].items():
+    for name, part in (record or {"parts": {}})["parts"].items():
         for row in part["cells"]:
             cell = {parameter: row[parameter] for parameter in part["parameters"]}
-            measured = {item: value for item, value in row.items() if item not in cell}
-            if "error" not in measured:
-                key = cell_key(name, part["code"], part["fixed"], cell, part.get("version", version))
-                found[key] = measured
+            if "error" not in row:
+                measured = {item: value for item, value in row.items() if item not in cell}
+                found[cell_key(name, part["code"], part["fixed"], cell)] = measured
     return found
 
 
@@ -331,7 +245,6 @@ def _record(
         mine = [task for task in tasks if task.part is part]
         parts[part.name] = {
             "code": part_code(part),
-            **({} if part.code is None else {"version": "any"}),
             "timed": part.timed,
             "fixed": plain(part.grid(size).fixed),
             "parameters": [*part.grid(size).vary, "seed"],
@@ -343,24 +256,11 @@ def _record(
         part.name: seeds if seeds is not None and part.seeded else part.grid(size).seeds
         for part in study.parts
     }
-    record: dict[str, Any] = {
+    return {
         "schema": SCHEMA,
         "study": study.name,
         "paper": list(study.paper),
         "size": size,
         "provenance": provenance(command, jobs, counts),
-        "claims": [],
         "parts": parts,
     }
-    results = as_results(record)
-    for claim in study.claims:
-        verdict = claim.check(results)
-        record["claims"].append(
-            {
-                "source": claim.source,
-                "statement": claim.statement,
-                "agrees": bool(verdict.agrees),
-                "measured": verdict.measured,
-            }
-        )
-    return record
