@@ -68,7 +68,7 @@ def as_path(location: str | os.PathLike[str]) -> Path:
 
 
 def resolved(path: str | Path) -> Path:
-    """Return a path with its links followed; of ``file::name``, the file."""
+    """Return a path with its links followed; of ``table::column``, the table."""
     return as_path(path) if is_remote(path) else Path(str(path).partition("::")[0]).expanduser().resolve()
 
 

@@ -89,23 +89,20 @@ class TestMembers:
             safetensors.save_file(arrays, path)
         return path
 
-    def test_a_member_is_named_after_two_colons(self, path):
-        rows, _, labels = check_protocol(open_source(f"{path}::train"))
+    def test_an_array_is_named_like_a_column(self, path):
+        rows, _, labels = check_protocol(open_source(path, embedding_column="train"))
         np.testing.assert_array_equal(np.stack(rows), X)
         assert labels == [3, 1, 2, 1, 0, 5, 6]
-        source = open_source(f"{path}::test", label_column="label4", id_column="label4")
+        source = open_source(path, embedding_column="test", label_column="label4", id_column="label4")
         rows, ids, labels = check_protocol(source)
         np.testing.assert_array_equal(np.stack(rows), X[:4] * 2)
         assert ids == labels == [9, 8, 7, 6]
-        assert source.location == f"{path}::test"
+        assert source.location == str(path)
 
     def test_labels_of_another_length_are_not_taken_by_themselves(self, path):
-        assert open_source(f"{path}::test").labels is None
+        assert open_source(path, embedding_column="test").labels is None
         with pytest.raises(InvalidInputError, match="label_column='label'"):
-            open_source(f"{path}::test", label_column="label")
-
-    def test_a_column_names_it_too(self, path):
-        assert open_source(path, embedding_column="test").n_rows == 4
+            open_source(path, embedding_column="test", label_column="label")
 
     def test_several_members_must_be_told_apart(self, path):
         with pytest.raises(InvalidInputError, match="several columns of embeddings"):
@@ -113,9 +110,9 @@ class TestMembers:
 
     def test_a_member_that_is_not_there(self, path):
         with pytest.raises(InvalidInputError, match=r"'trian'.*Did you mean 'train'\?"):
-            open_source(f"{path}::trian")
+            open_source(path, embedding_column="trian")
         with pytest.raises(InvalidInputError, match="'deep'"):
-            open_source(f"{path}::deep")
+            open_source(path, embedding_column="deep")
 
 
 def test_text_labels_in_an_npz(tmp_path):
@@ -160,10 +157,6 @@ class TestErrors:
         for spec in (X, tmp_path / "x.npy"):
             with pytest.raises(InvalidInputError, match="label_column='y'"):
                 open_source(spec, label_column="y")
-
-    def test_members_of_a_file_without_members(self, tmp_path):
-        with pytest.raises(InvalidInputError, match=r"leave out ::x"):
-            open_source(f"{tmp_path}/x.npy::x")
 
     def test_other_objects(self):
         with pytest.raises(InvalidTypeError, match="spec has type dict"):

@@ -10,7 +10,6 @@ import pytest
 
 from gmmatch.data import BrokenImageError, open_source
 from gmmatch.data.arrays import ArraySource
-from gmmatch.data.source import Batch
 from gmmatch.encoders import CallableEncoder, load_encoder
 from gmmatch.errors import InvalidInputError
 from gmmatch.store import open_store
@@ -218,41 +217,3 @@ def test_the_batch_size_that_a_store_was_begun_with_is_kept(tmp_path):
         embed(source, encoder, tmp_path / "parts.emb", batch_size=7, progress=stop_at(14))
     assert embed(source, encoder, tmp_path / "parts.emb").batch_size == 7
     assert contents(tmp_path / "parts.emb") == contents(tmp_path / "whole.emb")
-
-
-class Stream:
-    """Texts that come one after another and do not say how many there are."""
-
-    kind, n_rows, has_labels, labels = "text", None, False, None
-
-    @property
-    def ids(self):
-        raise AssertionError("a stream's ids cannot be listed")
-
-    def fingerprint(self):
-        return "stream"
-
-    def describe(self):
-        return {"kind": "text"}
-
-    def batches(self, batch_size, start=0):
-        for first in range(start, 100, batch_size):
-            numbers = range(first, min(100, first + batch_size))
-            yield Batch(list(map(str, numbers)), [f"s{number}" for number in numbers], None, first)
-
-
-def test_a_stream_is_embedded_and_resumed(tmp_path):
-    def stop(done, total):
-        assert total is None
-        if done >= 40:
-            raise KeyboardInterrupt
-
-    encoder = CallableEncoder(lambda texts: [[int(text), len(texts)] for text in texts], "text", "mine")
-    with pytest.raises(KeyboardInterrupt):
-        embed(Stream(), encoder, tmp_path / "x.emb", batch_size=16, progress=stop)
-    report = embed(Stream(), encoder, tmp_path / "x.emb", batch_size=16)
-    assert report.n_rows == 100
-    store = open_store(tmp_path / "x.emb")
-    assert store.to_numpy()[:, 0].tolist() == list(range(100))
-    assert store.to_numpy()[:, 1].tolist() == [16] * 96 + [4] * 4
-    assert store.ids[99] == "s99"

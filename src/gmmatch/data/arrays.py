@@ -135,7 +135,7 @@ def open_arrays(path: Path, format: str, request: ColumnRequest) -> BaseSource:
             arrays = {name: headers[name].map(path) for name in columns.names()}
         source = ArraySource(
             arrays[columns.data], labels=arrays.get(columns.label or ""), ids=arrays.get(columns.id or ""),
-            bfloat16=headers[columns.data].bfloat16, location=f"{path}::{columns.data}", format=kind,
+            bfloat16=headers[columns.data].bfloat16, location=location, format=kind,
             how=f"{how}: {columns.how}",
         )  # fmt: skip
         source.columns = replace(source.columns, id_like=columns.id_like, available=columns.available)

@@ -37,6 +37,14 @@ Columns = Mapping[str, list[Any]]
 MARK = ".gmmatch-export.json"
 
 
+def check_replaceable(output: Path, source: Path) -> None:
+    """Raise if images of a folder must not be written to another: over each other, or over files of somebody's."""
+    if overlap(output, source):
+        raise InvalidInputError(f"{output} and {source} lie within each other: choose another folder.")
+    if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
+        raise InvalidInputError(f"{output} holds files that gmmatch did not write: choose another folder.")
+
+
 def put_image(image: Path, target: Path, link: bool) -> None:
     """Copy an image, or link to it; a link that the file system refuses becomes a symbolic one."""
     if not image.is_file():
@@ -187,14 +195,7 @@ def open_writer(source: BaseSource, output: Path, *, link: bool = False) -> Call
     if isinstance(source, ImageFolder):
         if is_remote(output):
             raise InvalidInputError(f"{output}: images are exported to a folder of this machine.")
-        if overlap(output, source.folder):
-            raise InvalidInputError(
-                f"{output} and {source.folder} lie within each other: choose another folder."
-            )
-        if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
-            raise InvalidInputError(
-                f"{output} holds files that gmmatch did not write: choose another folder."
-            )
+        check_replaceable(output, source.folder)
         return partial(write, source, output, link=link)
     if link:
         raise InvalidInputError(f"link=True: {source.location} is no folder of images, which can be linked.")

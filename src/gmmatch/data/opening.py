@@ -7,7 +7,6 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -67,7 +66,7 @@ def open_source(
           pattern (``data/part-*.parquet``);
         - such a file or pattern at an address that fsspec knows (``s3://bucket/part-*.parquet``), which is copied to
           this machine first;
-        - a ``.npy``, ``.npz`` or ``.safetensors`` file; ``file.npz::name`` names an array in it;
+        - a ``.npy``, ``.npz`` or ``.safetensors`` file; of several arrays, ``embedding_column`` names one;
         - a dataset of the Hugging Face hub (``hf:uoft-cs/cifar10``, ``hf:name::configuration``), or a folder that
           ``save_to_disk`` wrote;
         - a two-dimensional NumPy array or torch tensor, or a loaded Hugging Face dataset;
@@ -158,15 +157,6 @@ def _open_path(spec: str, request: ColumnRequest, split: str | None) -> BaseSour
     path = Path(spec).expanduser()
     if path.is_dir():
         return _open_folder(path, request, split, spec)
-    file, colons, member = spec.rpartition("::")
-    if colons and not path.exists() and format_of(file):
-        if format_of(file) not in ("npz", "safetensors"):
-            raise InvalidInputError(
-                f"{spec}: only .npz and .safetensors files have members; leave out ::{member}."
-            )
-        if request.data() is not None:
-            raise InvalidInputError(f"{spec} names an array already: leave out the column of rows.")
-        path, request = Path(file).expanduser(), replace(request, embedding=member)
     if not path.exists():
         # The hub is asked only if its name is typed: without a network that takes half a minute.
         name = re.fullmatch(r"[\w-]+(/[\w.-]+)?(::.*)?", spec)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.data.columns import ColumnRequest, ColumnType
-from gmmatch.data.files import files_fingerprint
 from gmmatch.data.images import IMAGE_SUFFIXES
 from gmmatch.data.tables import FileTable
 from gmmatch.errors import InvalidInputError
@@ -70,10 +69,6 @@ class WebShards(FileTable):
         if request.label in available:
             available[request.label] = "number"
         return available
-
-    def fingerprint(self) -> str:
-        """Hash the sizes and ends of all files, and the choice of columns."""
-        return files_fingerprint(self.files, "webdataset", *replace(self.columns, id=None).settings())
 
     def _entries(
         self, path: Path, names: Sequence[str], skipped: int

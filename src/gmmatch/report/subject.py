@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +94,13 @@ class Classes:
         groups = Groups.of(y, n, unlabeled="group")
         if y is None:
             return cls([None], ["all rows"], groups.codes, False)
+        if isinstance(class_names, (str, bytes)) or not isinstance(class_names, Iterable | None):
+            kind = type(class_names).__name__
+            raise InvalidTypeError(
+                f"class_names has type {kind}: give a mapping of label to name, or a list."
+            )
+        if not isinstance(class_names, Mapping):
+            class_names = dict(enumerate(class_names or ()))
         names = [shorten(_class_name(label, class_names)) for label in groups.labels]
         return cls(groups.labels, names, groups.codes, True)
 
@@ -111,23 +118,8 @@ class Classes:
         return np.array([numbers.get(value, -1) for value in values], dtype=np.int64)
 
 
-def _class_name(label: Label, class_names: Any) -> str:
-    if label is None:
-        return NO_LABEL
-    if class_names is None:
-        return str(label)
-    if isinstance(class_names, Mapping):
-        return str(class_names.get(label, label))
-    if isinstance(class_names, (str, bytes)) or not isinstance(class_names, (Sequence, np.ndarray)):
-        raise InvalidTypeError(
-            f"class_names has type {type(class_names).__name__}: give a mapping of label to name, or a list."
-        )
-    if not isinstance(label, int) or not 0 <= label < len(class_names):
-        raise InvalidInputError(
-            f"class_names is a list of {len(class_names)} names, and the label {label!r} is no position in it: "
-            "give a mapping of label to name."
-        )
-    return str(class_names[label])
+def _class_name(label: Label, class_names: Mapping[Any, Any]) -> str:
+    return NO_LABEL if label is None else str(class_names.get(label, label))
 
 
 class RowNames:

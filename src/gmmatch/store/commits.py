@@ -19,14 +19,8 @@ from gmmatch.store.shard import ArrowShard
 
 LOCK_NAME = "writer.lock"
 
-_EXPLANATIONS = {
-    "encoder": "another encoder made it",
-    "encoder_fingerprint": "its encoder has the same name, but other weights or settings",
-    "dtype": "it holds numbers of another type",
-    "n_features": "it holds rows of another length",
-    "rows_per_shard": "it has shards of another size",
-    "source_fingerprint": "it was made from other data, or its source has changed since",
-}
+# What a store and a run that continues it must have in common.
+_SAME = ("encoder", "encoder_fingerprint", "dtype", "n_features", "rows_per_shard", "source_fingerprint")
 
 
 class StoreLockedError(GMMatchError, RuntimeError):
@@ -215,13 +209,13 @@ def _continue(existing: Manifest, requested: Manifest, folder: Path) -> Manifest
             f"{folder} cannot be continued: it is of the format of gmmatch 0.2, which is read, but not written. "
             "Choose another folder, or begin again (--force)."
         )
-    for name, explanation in _EXPLANATIONS.items():
+    for name in _SAME:
         old, new = getattr(existing, name), getattr(requested, name)
         if old is None:
             existing = replace(existing, **{name: new})
         elif new is not None and old != new:
             raise InvalidInputError(
-                f"{folder} cannot be continued: {explanation} ({name} {old!r} there, {new!r} now). "
+                f"{folder} cannot be continued: it has another {name.replace('_', ' ')} ({old!r}, and {new!r} now). "
                 "Choose another folder, or begin again (--force)."
             )
     return existing

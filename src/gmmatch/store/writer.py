@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -36,6 +35,10 @@ class StoreWriter(Commits):
     path
         The folder; made if it is missing. Also an address, such as ``s3://bucket/x.emb``: there nothing keeps two
         writers apart.
+    dtype
+        ``"float16"`` or ``"float32"``.
+    checkpoint_seconds
+        How much work may be lost, in seconds. The finished store does not depend on it.
     encoder, encoder_fingerprint
         The encoder's name, and a text that changes when its output would. A store that was begun with
         others is refused.
@@ -46,12 +49,8 @@ class StoreWriter(Commits):
         another fingerprint is refused; None skips that check.
     n_features
         Numbers per row; by default those of the first rows.
-    dtype
-        ``"float16"`` or ``"float32"``.
     rows_per_shard
         By default the power of two that makes shards of up to 64 MiB and 262,144 rows.
-    checkpoint_seconds
-        How much work may be lost, in seconds. The finished store does not depend on it.
 
     Attributes
     ----------
@@ -73,29 +72,15 @@ class StoreWriter(Commits):
         self,
         path: str | os.PathLike[str],
         *,
-        encoder: str,
-        encoder_fingerprint: str,
-        encoder_details: Mapping[str, Any] | None = None,
-        source: Mapping[str, Any] | None = None,
-        source_fingerprint: str | None = None,
-        n_features: int | None = None,
         dtype: Any = "float16",
-        rows_per_shard: int | None = None,
         checkpoint_seconds: float = 60.0,
+        **about: Any,
     ) -> None:
-        for name, count in (("n_features", n_features), ("rows_per_shard", rows_per_shard)):
-            if count is not None:
-                check_whole_number(count, name)
-        requested = Manifest(
-            encoder=encoder,
-            encoder_fingerprint=encoder_fingerprint,
-            encoder_details=dict(encoder_details or {}),
-            dtype=checked_dtype(dtype),
-            source=dict(source or {}),
-            source_fingerprint=source_fingerprint,
-            n_features=None if n_features is None else int(n_features),
-            rows_per_shard=None if rows_per_shard is None else int(rows_per_shard),
-        )
+        for name in {"n_features", "rows_per_shard"} & about.keys():
+            if about[name] is not None:
+                check_whole_number(about[name], name)
+                about[name] = int(about[name])
+        requested = Manifest(dtype=checked_dtype(dtype), **about)
         self._checkpoint_seconds = checkpoint_seconds
         self._last_write = time.monotonic()
         # The shard that is not full yet: where in the buffer the vectors of a table end, and the table.
