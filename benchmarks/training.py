@@ -18,15 +18,13 @@ import numpy as np
 import torch
 
 from benchmarks import machine
-from gmmatch_paper.baselines.gradients import el2n_scores, grand_scores
-from gmmatch_paper.training.evaluation import accuracy
 from gmmatch_paper.training.images import Images, put_images
 from gmmatch_paper.training.loop import train
 from gmmatch_paper.training.networks import build_network
 from gmmatch_paper.training.recipes import FAST, FAST_ADAMW
 
 NETWORKS = ("resnet50", "vgg16", "shufflenetv2", "senet18", "senet50", "efficientnet-b0", "vit-s")
-SECTIONS = ("full", "throughput", "networks", "scores")
+SECTIONS = ("full", "throughput", "networks")
 
 
 def show(done: int, epochs: int) -> None:
@@ -46,7 +44,6 @@ def full_set(data: Images, test: Images, seeds: int) -> dict[str, object]:
             {
                 "seed": seed,
                 "test_accuracy": done.accuracy,
-                "test_accuracy_with_mirror_images": accuracy(done.model, test, mirrored=True)[1],
                 "seconds_in_loop": done.seconds,
                 "seconds_with_set_up_and_test": time.perf_counter() - begin,
                 "first_epoch_seconds": done.history[0].seconds,
@@ -138,35 +135,6 @@ def one_epoch_each(data: Images, test: Images) -> list[dict[str, object]]:
     return found
 
 
-def scores(data: Images) -> list[dict[str, object]]:
-    """EL2N and GraNd in one pass each: time, and memory beside the images for half and for all of them."""
-    model = build_network("resnet18", 10, image_size=data.size, channels=data.channels)
-    model = model.to("cuda", memory_format=torch.channels_last)
-    ways = {
-        "el2n": (len(data), lambda batches: el2n_scores(model, batches)),
-        "grand, last layer": (len(data), lambda batches: grand_scores(model, batches)),
-        # A backward pass per row: shown on fewer rows.
-        "grand, all parameters": (2048, lambda batches: grand_scores(model, batches, "all", chunk_size=64)),
-    }
-    found = []
-    for name, (rows, compute) in ways.items():
-        entry: dict[str, object] = {"score": name}
-        for part, share in (("half", rows // 2), ("all", rows)):
-            some = replace(data, pixels=data.pixels[:share], codes=data.codes[:share])
-            torch.cuda.synchronize()
-            torch.cuda.reset_peak_memory_stats()
-            before, begin = torch.cuda.memory_allocated(), time.perf_counter()
-            compute(some.batches(1000))
-            entry[part] = {
-                "rows": share,
-                "seconds": time.perf_counter() - begin,
-                "peak_mib_beside_the_images": (torch.cuda.max_memory_allocated() - before) / 2**20,
-            }
-        print(entry, flush=True)
-        found.append(entry)
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.training", description=__doc__)
     parser.add_argument("data", type=Path)
@@ -184,7 +152,6 @@ def main() -> None:
         "full": lambda: full_set(data, test, options.seeds),
         "throughput": lambda: throughput(data),
         "networks": lambda: one_epoch_each(data, test),
-        "scores": lambda: scores(data),
     }
     results: dict[str, object] = {
         "command": f"python -m benchmarks.training {options.data.name} --seeds {options.seeds} "

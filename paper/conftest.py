@@ -16,10 +16,8 @@ def _import_slow_modules() -> None:
     # Threads that wait for each other take processor time, most of all where tests run side by side.
     threadpool_limits(1)
     import torch
-    from torch.func import vmap
 
     torch.set_num_threads(1)
-    # The first optimizer loads the compiler, and the first map over rows its rules.
+    # The first optimizer loads the compiler.
     model = torch.nn.Linear(2, 2)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
-    vmap(torch.sum)(torch.ones(2, 2))

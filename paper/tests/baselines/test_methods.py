@@ -54,13 +54,6 @@ def test_wrong_labels_look_difficult(method, noisy_digits):
     assert wrong[kept].mean() > 3 * wrong.mean()
 
 
-def test_grand_of_the_last_layer_and_of_all_agree_on_most_rows(noisy_digits):
-    X, y, _ = noisy_digits
-    both = [select("grand", X, y, k="20%", parameters=which) for which in ("all", "last-layer")]
-    shared = len(np.intersect1d(both[0].indices, both[1].indices)) / both[0].k
-    assert 0.6 < shared < 1.0
-
-
 def test_optimization_keeps_the_parameters_where_they_were(noisy_digits):
     """A regression on the picks is nearer to the one on all rows than one on random rows is."""
     X, y, _ = noisy_digits
@@ -216,7 +209,6 @@ def test_the_provenance_says_what_was_trained():
         ("el2n", {"epochs": 0}, "epochs=0: expected a whole number of at least 1"),
         ("el2n", {"runs": 1.5}, "runs=1.5"),
         ("forgetting", {"hidden": -1}, "hidden=-1: expected a whole number of at least 0"),
-        ("grand", {"parameters": "first"}, 'parameters=\'first\': expected "all" or "last-layer"'),
         ("optimization", {"strength": 0.0}, "strength=0.0: expected a finite number above 0"),
         ("optimization", {"sweeps": -1}, "sweeps=-1"),
         ("self-supervised", {"n_clusters": 0}, "n_clusters=0"),

@@ -115,12 +115,6 @@ def test_one_row_puts_the_mean_at_any_point(n):
     )
 
 
-def test_the_attacked_row_can_be_named_and_its_old_size_does_not_matter():
-    rows = np.array([[1.0], [1e17], [2.0]])
-    result = MeanAttack(target=[5.0], row=1).apply(rows)
-    assert result.data[:, 0].tolist() == [1.0, 12.0, 2.0]
-
-
 def test_the_mean_can_be_moved_by_a_distance(rows):
     radius = np.sqrt(((rows - rows.mean(axis=0)) ** 2).sum(axis=1).mean())
     result = MeanAttack(distance=30.0).apply(rows)
@@ -137,7 +131,6 @@ def test_the_mean_can_be_moved_by_a_distance(rows):
         (lambda: GrossCorruption(adversary=lambda r, c, g: r[:1]).apply(np.ones((10, 2))), "shape"),
         (lambda: MeanAttack(), "give one of the two"),
         (lambda: MeanAttack(target=[1.0]).apply(np.ones((3, 2))), "one number per column"),
-        (lambda: MeanAttack(distance=1.0, row=9).apply(np.ones((3, 2))), "from 0 to 2"),
         (lambda: GrossCorruption(adversary=HeavyTail(degrees=0.0)).apply(np.ones((3, 2))), "degrees"),
     ],
 )

@@ -246,15 +246,6 @@ def test_motion_blur_by_hand():
     assert (found[[0, 2]] == 0.0).all()
 
 
-def test_long_smears_by_fourier_transforms_are_those_by_shifts(monkeypatch):
-    images = np.random.default_rng(0).random((6, 30, 41, 3))
-    found = []
-    for limit in (0, 1000):
-        monkeypatch.setattr("gmmatch_paper.corruption.blurring._MOST_SHIFTS", limit)
-        found.append(ImageCorruption(kind="motion-blur", severity=5, seed=0).apply(images).data)
-    assert np.abs(found[0] - found[1]).max() < 1e-12
-
-
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

@@ -42,7 +42,6 @@ class EL2N(TrainedRanking):
 
     def score_runs(self, data: TrainingSet, seeds: list[int]) -> Vector:
         """Return ‖p − y‖."""
-        from gmmatch_paper.baselines.gradients import el2n_scores
-
-        scores = [el2n_scores(model, data.in_order()) for model in self.train_models(data, seeds)]
-        return np.asarray(np.mean(scores, axis=0))
+        return np.asarray(
+            np.mean([model.el2n(data.in_order()) for model in self.train_models(data, seeds)], axis=0)
+        )

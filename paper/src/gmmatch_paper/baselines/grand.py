@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gmmatch.errors import InvalidInputError
-from gmmatch.problem import Problem
 from gmmatch_paper.arrays import Vector
 from gmmatch_paper.baselines.trained import TrainedRanking
 
@@ -20,13 +18,11 @@ if TYPE_CHECKING:
 class GraNd(TrainedRanking):
     """Keep the rows whose loss has the longest gradient, early in training.
 
-    The score is averaged over several training runs (Paul et al., 2021). Like EL2N it measures difficulty, and
-    mislabeled rows look difficult.
+    The gradient is that by all parameters; its length is averaged over several training runs (Paul et al., 2021).
+    Like EL2N it measures difficulty, and mislabeled rows look difficult.
 
     Parameters
     ----------
-    parameters : "all" or "last-layer"
-        The parameters of the small model that the gradient is taken of.
     epochs, runs, hidden : int
         As in :class:`~gmmatch_paper.baselines.el2n.EL2N`.
     k, per_class, screening, random_state
@@ -41,24 +37,9 @@ class GraNd(TrainedRanking):
     array([16])
     """
 
-    parameters: Literal["all", "last-layer"] = "all"
-
     name = "grand"
-
-    def learn(self, problem: Problem) -> tuple[Vector, dict[str, Any]]:
-        """Train the model and score the rows."""
-        if self.parameters not in ("all", "last-layer"):
-            raise InvalidInputError(f'parameters={self.parameters!r}: expected "all" or "last-layer".')
-        return super().learn(problem)
 
     def score_runs(self, data: TrainingSet, seeds: list[int]) -> Vector:
         """Return the length of the gradient."""
-        from gmmatch_paper.baselines.gradients import grand_scores
-
-        scores = [
-            model.gradient_lengths(data.in_order())
-            if self.parameters == "all"
-            else grand_scores(model, data.in_order())
-            for model in self.train_models(data, seeds)
-        ]
-        return np.asarray(np.mean(scores, axis=0))
+        lengths = [model.gradient_lengths(data.in_order()) for model in self.train_models(data, seeds)]
+        return np.asarray(np.mean(lengths, axis=0))

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from gmmatch.problem import Problem
 from gmmatch.rows import Rows
 from gmmatch_paper.arrays import Indices, Vector
-from gmmatch_paper.baselines.gradients import softmax_errors
 from gmmatch_paper.baselines.learned import LabeledRows
 from gmmatch_paper.baselines.softmax_regression import Standardize
 
@@ -49,13 +48,18 @@ class SmallClassifier(nn.Module):
         """Return logits."""
         return self.head(self.features(x))
 
+    def el2n(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Vector:
+        """Return EL2N of every row: ‖p − y‖, from 0 to √2."""
+        return self._each(batches, lambda x, codes: softmax_errors(self(x), codes).square().sum(dim=1).sqrt())
+
     def gradient_lengths(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Vector:
-        """Return GraNd by all parameters in closed form; ``grand_scores`` computes it for any model."""
+        """Return GraNd of every row: the length of its gradient by all parameters, in closed form."""
+        return self._each(batches, self._gradient_lengths)
+
+    def _each(self, batches: Iterable[tuple[Tensor, Tensor]], score: Callable[..., Tensor]) -> Vector:
         with torch.no_grad():
-            lengths: Vector = torch.cat(
-                [self._gradient_lengths(*batch).double() for batch in batches]
-            ).numpy()
-        return lengths
+            scores: Vector = torch.cat([score(*batch).double() for batch in batches]).numpy()
+        return scores
 
     def _gradient_lengths(self, x: Tensor, codes: Tensor) -> Tensor:
         # The gradient by a linear layer is the outer product of the gradient by its output and of its input.
@@ -66,6 +70,14 @@ class SmallClassifier(nn.Module):
             slope = (slope @ self.head.weight) * (features > 0.0)
             squares += slope.square().sum(dim=1) * (x.square().sum(dim=1) + 1.0)
         return squares.sqrt()
+
+
+def softmax_errors(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return softmax(logits) minus the one-hot labels: the gradient of the cross-entropy by the logits."""
+    weights = torch.exp(logits - logits.amax(dim=1, keepdim=True))
+    shares = weights / weights.sum(dim=1, keepdim=True)
+    own = labels[:, None] == torch.arange(logits.shape[1], device=logits.device)
+    return torch.where(own, shares - 1.0, shares)
 
 
 def _linear(inputs: int, outputs: int, random: torch.Generator) -> nn.Linear:

@@ -12,10 +12,10 @@ import torch
 from torch.nn import functional
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch_paper.baselines.gradients import evaluating
 from gmmatch_paper.checks import check_number, check_whole_number
 from gmmatch_paper.corruption.result import Corrupted, one_kind
 from gmmatch_paper.corruption.seeding import RateAndSeed, row_stream
+from gmmatch_paper.training.evaluation import evaluating
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,6 @@ from gmmatch_paper.corruption.noise import Images, Levels, Streams, at_severity,
 
 # Directions of motion are whole degrees, so that images with the same one are worked on together.
 _DIRECTIONS = 180
-# Beyond so many weights two Fourier transforms are faster than adding up shifted images.
-_MOST_SHIFTS = 256
 
 
 @dataclass(frozen=True)
@@ -132,14 +130,6 @@ def _convolved(images: Images, kernel: dict[tuple[int, int], float]) -> Images:
     height, width = images.shape[1:3]
     reach = max(max(abs(y), abs(x)) for y, x in kernel)
     padded = np.pad(images, ((0, 0), (reach, reach), (reach, reach), (0, 0)), mode="edge")
-    if len(kernel) > _MOST_SHIFTS:
-        size = padded.shape[1:3]
-        weights = np.zeros(size)
-        for offset, weight in kernel.items():
-            weights[offset] = weight  # a negative offset counts from the end, as transforms have it
-        spectrum = np.fft.rfft2(padded, axes=(1, 2)) * np.fft.rfft2(weights)[..., None]
-        smeared = np.fft.irfft2(spectrum, s=size, axes=(1, 2))
-        return smeared[:, reach : reach + height, reach : reach + width].astype(images.dtype)
     total = np.zeros_like(images)
     for (y, x), weight in kernel.items():
         shifted = padded[:, reach + y : reach + y + height, reach + x : reach + x + width]

@@ -99,10 +99,8 @@ class MeanAttack:
     distance : float, optional
         In place of a target: how far the mean is to move, in a random direction, in units of the rows'
         root mean squared distance from their mean.
-    row : int, optional
-        Which row is replaced; by default a random one.
     seed : int
-        Of the row and the direction.
+        Of the row that is replaced, and of the direction.
 
     Examples
     --------
@@ -113,7 +111,6 @@ class MeanAttack:
 
     target: Any = None
     distance: float | None = None
-    row: int | None = None
     seed: int = 0
 
     name = "mean-attack"
@@ -134,14 +131,12 @@ class MeanAttack:
         rows = check_matrix(X)
         n = len(rows)
         random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_ADVERSARY,)))
-        row = int(random.integers(n)) if self.row is None else self.row
-        if not 0 <= row < n:
-            raise InvalidInputError(f"row={row}: X has {n:,} rows, so give a number from 0 to {n - 1}.")
+        row = int(random.integers(n))
         wanted = self._wanted(rows, random)
         # Not the sum of all less the row: that would lose the others' digits if the row is huge.
         others = chain(float_blocks(rows[:row]), float_blocks(rows[row + 1 :]))
         total: Vector = sum((block.sum(axis=0) for block in others), np.zeros(rows.shape[1]))
-        return np.array([row]), row_that_moves_mean(total, n, wanted)[None]
+        return np.array([row]), (n * wanted - total)[None]
 
     def _wanted(self, rows: NDArray[Any], random: np.random.Generator) -> Vector:
         if self.distance is not None:
@@ -164,25 +159,14 @@ def _corrupted(corruption: GrossCorruption | MeanAttack, X: Any) -> Corrupted:
     return Corrupted(replaced(rows, places, bad), mask, one_kind(corruption.name, mask))
 
 
-def row_that_moves_mean(sum_of_others: Vector, n: int, target: Vector) -> Vector:
-    """Return the row that, beside n − 1 others with this sum, puts the mean of all n at the target."""
-    return np.asarray(n * target - sum_of_others)
-
-
-def fitting(bad: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an adversary's rows in the type of the rows that they replace."""
-    with np.errstate(over="ignore"):
-        cast = bad.astype(dtype)
-    if not np.isfinite(cast).all():
-        largest = float(np.abs(bad).max())
-        raise InvalidInputError(
-            f"{dtype} cannot hold the adversary's rows (up to {largest:.3g}): convert X to float64."
-        )
-    return cast
-
-
 def replaced(array: NDArray[Any], places: Indices, bad: NDArray[np.float64]) -> NDArray[Any]:
     """Return a copy of an array with an adversary's rows in some places; integers become floats."""
     copy = np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float64)
-    copy[places] = fitting(bad, copy.dtype)
+    with np.errstate(over="ignore"):
+        copy[places] = bad
+    if not np.isfinite(copy[places]).all():
+        largest = float(np.abs(bad).max())
+        raise InvalidInputError(
+            f"{copy.dtype} cannot hold the adversary's rows (up to {largest:.3g}): convert X to float64."
+        )
     return copy

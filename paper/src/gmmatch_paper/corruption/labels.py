@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -118,16 +118,12 @@ class _RatedNoise(RateAndSeed, LabelNoise):
     """Noise of one rate."""
 
     rate: float = 0.2
-    stratify: bool = True
 
-    def _chosen(self, codes: Indices, sizes: Indices, random: np.random.Generator) -> Indices:
-        """Return the rows that change: a share ``rate`` of those whose code is not -1."""
-        shuffled = random.permutation(np.flatnonzero(codes >= 0))
-        count = count_of(self.rate, len(shuffled))
-        if not self.stratify:
-            return np.sort(shuffled[:count])
-        of_class = codes[shuffled]
-        quotas = _divide(count, sizes)
+    def _chosen(self, classes: _Classes, random: np.random.Generator) -> Indices:
+        """Return the rows that change: a share ``rate`` of every class."""
+        shuffled = random.permutation(np.flatnonzero(classes.codes >= 0))
+        quotas = _divide(count_of(self.rate, len(shuffled)), classes.sizes)
+        of_class = classes.codes[shuffled]
         parts = [shuffled[of_class == number][:quota] for number, quota in enumerate(quotas.tolist())]
         return np.sort(np.concatenate(parts))
 
@@ -141,11 +137,8 @@ class SymmetricNoise(_RatedNoise):
     Parameters
     ----------
     rate : float
-        Share of the labeled rows. Exactly rate · n of them, rounded half up, change.
-    stratify : bool
-        Whether every class loses the same share: the count is then divided among the classes by largest
-        remainder, so that each loses rate times its size to within one row, and the total stays exact.
-        Otherwise the rows are drawn from all together.
+        Share of the labeled rows. Exactly rate · n of them, rounded half up, change; they are divided among the
+        classes by largest remainder, so that each loses rate times its size to within one row.
     classes : sequence, optional
         All classes, where ``y`` may not hold every one.
     seed : int
@@ -164,66 +157,33 @@ class SymmetricNoise(_RatedNoise):
     name = "symmetric"
 
     def _flips(self, classes: _Classes, random: np.random.Generator) -> tuple[Indices, Indices]:
-        rows = self._chosen(classes.codes, classes.sizes, random)
+        rows = self._chosen(classes, random)
         steps = random.integers(1, len(classes.names), size=len(rows))
         return rows, (classes.codes[rows] + steps) % len(classes.names)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairFlip(_RatedNoise):
-    """Turn a share of each class into one other class, as people who confuse two classes do.
+    """Turn a share of each class into the next one in order, and of the last into the first.
 
     Parameters
     ----------
-    rate : float
-        Share of the rows whose class can turn; the count is as for :class:`SymmetricNoise`.
-    stratify : bool
-        As for :class:`SymmetricNoise`.
-    pairs : mapping, optional
-        What each class turns into; classes that it does not name stay as they are. By default each turns
-        into the next one in order, and the last into the first.
-    classes : sequence, optional
-        All classes in their order, where ``y`` may not hold every one.
-    seed : int
-        The same seed gives the same flips.
+    rate, classes, seed
+        As for :class:`SymmetricNoise`; ``classes`` in their order.
 
     Examples
     --------
     >>> sorted(PairFlip(rate=0.5, seed=0).apply([0, 0, 0, 0, 1, 1]).data[:4].tolist())
     [0, 0, 1, 1]
-    >>> PairFlip(rate=1.0, pairs={"cat": "dog"}).apply(["cat", "dog", "cat"]).data.tolist()
-    ['dog', 'dog', 'dog']
     """
 
-    pairs: Mapping[Any, Any] | None = None
     classes: Sequence[Any] | None = None
 
     name = "pair-flip"
 
     def _flips(self, classes: _Classes, random: np.random.Generator) -> tuple[Indices, Indices]:
-        follows = self._follows(classes.names)
-        # Classes that turn into nothing count as if they had no label.
-        codes = np.where((classes.codes >= 0) & (follows[classes.codes] >= 0), classes.codes, -1)
-        sizes = np.where(follows >= 0, classes.sizes, 0)
-        rows = self._chosen(codes, sizes, random)
-        return rows, follows[codes[rows]]
-
-    def _follows(self, names: list[Any]) -> Indices:
-        if self.pairs is None:
-            return np.roll(np.arange(len(names)), -1)
-        position = {name: number for number, name in enumerate(names)}
-        follows = np.full(len(names), -1, dtype=np.int64)
-        for before, after in self.pairs.items():
-            for name in (before, after):
-                if name not in position:
-                    listed = ", ".join(repr(known) for known in names[:10])
-                    raise InvalidInputError(
-                        f"pairs names {name!r}, not found in y: the classes are {listed}."
-                    )
-            if before == after:
-                raise InvalidInputError(f"pairs turns {before!r} into itself: leave it out.")
-            follows[position[before]] = position[after]
-        return follows
+        rows = self._chosen(classes, random)
+        return rows, (classes.codes[rows] + 1) % len(classes.names)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.baselines.gradients import evaluating
 from gmmatch_paper.training.diffusion_schedule import NoiseSchedule
+from gmmatch_paper.training.evaluation import evaluating
 
 Denoiser: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """Takes noisy images (n, channels, height, width) and their times (n,), and returns the noise in them."""

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from gmmatch_paper.baselines.gradients import evaluating
 from gmmatch_paper.training.images import Images
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Put a model into evaluation mode, and each of its modules back into its own mode afterwards.
+
+    A callable that is no module is left alone.
+    """
+    if not isinstance(model, nn.Module):
+        yield
+        return
+    before = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in before.items():
+            module.training = training
 
 
 def predict(
@@ -40,15 +58,6 @@ def top_accuracies(logits: Tensor, codes: Tensor, top: Iterable[int] = (1,)) -> 
     return {t: float((others < t).double().mean()) for t in top}
 
 
-def accuracy(
-    model: nn.Module, images: Images, top: Iterable[int] = (1,), *, mirrored: bool = False
-) -> dict[int, float]:
-    """Return top-1 (and other) accuracy of a model on images.
-
-    With ``mirrored``, the model sees every image and its mirror image, and their logits are averaged, as is
-    customary in races to an accuracy on CIFAR-10.
-    """
-    logits = predict(model, images)
-    if mirrored:
-        logits = (logits + predict(model, replace(images, pixels=images.pixels.flip(2)))) / 2.0
-    return top_accuracies(logits, images.codes, top)
+def accuracy(model: nn.Module, images: Images, top: Iterable[int] = (1,)) -> dict[int, float]:
+    """Return top-1 (and other) accuracy of a model on images."""
+    return top_accuracies(predict(model, images), images.codes, top)

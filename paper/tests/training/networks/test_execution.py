@@ -1,14 +1,10 @@
-"""Networks run where training runs them: channels last, bfloat16, captured, compiled, per image."""
+"""Networks run where training runs them: channels last, bfloat16, captured."""
 
 from __future__ import annotations
-
-import warnings
 
 import pytest
 import torch
 from torch import nn
-from torch.func import functional_call, grad, vmap
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from gmmatch_paper.training.networks import build_network, networks
 
@@ -55,40 +51,3 @@ def test_a_step_never_looks_at_values(name):
         )
         loss.backward()
     assert all(parameter.grad is not None for parameter in network.parameters())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
-def test_a_step_compiles_into_one_graph(name, images):
-    network = build_network(name, 10).train()
-    torch._dynamo.reset()
-    compiled = torch.compile(network, fullgraph=True, backend="eager")
-    torch.manual_seed(0)
-    expected = network(images)
-    torch.manual_seed(0)
-    torch.testing.assert_close(compiled(images), expected)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
-def test_gradients_per_image_at_once_are_those_one_by_one(name):
-    torch.manual_seed(0)
-    size = 32 if name == "vgg16" else 8
-    network = build_network(name, 10, image_size=size).eval()
-    parameters = {key: value.detach() for key, value in network.named_parameters()}
-    buffers = dict(network.named_buffers())
-    images, labels = torch.randn(2, 3, size, size), torch.tensor([3, 7])
-
-    def loss(parameters, image, label):
-        logits = functional_call(network, (parameters, buffers), (image[None],))
-        return nn.functional.cross_entropy(logits, label[None])
-
-    with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
-        warnings.simplefilter("error")  # torch warns where it falls back to a loop
-        together = vmap(grad(loss), in_dims=(None, 0, 0))(parameters, images, labels)
-    for row in range(2):
-        network.zero_grad()
-        nn.functional.cross_entropy(network(images[row : row + 1]), labels[row : row + 1]).backward()
-        for key, parameter in network.named_parameters():
-            scale = parameter.grad.abs().max()
-            torch.testing.assert_close(together[key][row] / scale, parameter.grad / scale, rtol=0, atol=1e-4)

@@ -77,11 +77,7 @@ class EncoderLayer(nn.Module):
 
 
 class VisionTransformer(ImageClassifier):
-    """ViT-S with a class token and learned positions.
-
-    Attention is torch's fused one. ``torch.vmap`` runs that image by image, with a warning: for gradients
-    per image, compute within ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
-    """
+    """ViT-S with a class token and learned positions."""
 
     def __init__(self, n_classes: int, image_size: int = 32, channels: int = 3) -> None:
         super().__init__(_WIDTH, n_classes)
