@@ -200,14 +200,10 @@ def test_a_step_in_bfloat16_moves_weights_in_float32(squares):
     assert ends[torch.bfloat16] == pytest.approx(ends[torch.float32], rel=0.02)
 
 
-@pytest.mark.parametrize("filled_up", [False, True])
-def test_gradients_arrive_whatever_their_layout(squares, filled_up, monkeypatch):
+def test_gradients_arrive_whatever_their_layout(squares):
     from gmmatch_paper.training.diffusion_step import DiffusionStep
-    from gmmatch_paper.training.networks.unet import EdgeConvolution, UNet
+    from gmmatch_paper.training.networks.unet import UNet
     from gmmatch_paper.training.step import make_optimizer
-
-    if filled_up:  # as on CUDA
-        monkeypatch.setattr(EdgeConvolution, "forward", EdgeConvolution.filled_up)
 
     model = UNet(1, width=8, levels=2).to(memory_format=torch.channels_last)
     pixels, rows = torch.from_numpy(squares[..., None]), torch.arange(8)
@@ -227,7 +223,7 @@ def test_the_average_follows_the_weights_and_is_not_the_initial_ones(squares):
     )
     done = train_diffusion(squares, recipe=lazy, device="cpu")
     # With plain decay 99% of the initial weights would be left, and the last layer starts at zero.
-    last = [parameter for name, parameter in done.model.named_parameters() if name == "last.2.weight"]
+    last = [parameter for name, parameter in done.model.named_parameters() if name == "last.1.weight"]
     assert last[0].abs().mean() > 1e-3
 
 

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from gmmatch.errors import InvalidInputError  # noqa: E402
-from gmmatch_paper.training.networks.unet import Attention, EdgeConvolution, UNet, embed_times  # noqa: E402
+from gmmatch_paper.training.networks.unet import Attention, UNet, embed_times  # noqa: E402
 
 
 @pytest.fixture
@@ -71,27 +71,6 @@ def test_predictions_and_gradients_do_not_depend_on_the_layout(network):
     largest = max(float(plain.abs().max()) for plain in found[0])
     for plain, last in zip(*found, strict=True):
         assert torch.allclose(plain, last, rtol=1e-3, atol=3e-5 * largest)
-
-
-def test_weights_have_the_names_that_saved_ones_have():
-    names = set(UNet(1, width=8, levels=1).state_dict())
-    layers = ("first", "last.0", "last.2", "embed.0", "attention.norm", "middle.1.after.1", "up.0.0.skip")
-    block = ("before.0", "before.2", "time", "norm", "after.1")
-    for layer in (*layers, *(f"down.0.0.{part}" for part in block)):
-        assert {f"{layer}.weight", f"{layer}.bias"} <= names
-    assert len(names) == 2 * (2 + 1 + 4 * len(block) + 1 + 3 + 2)
-
-
-@pytest.mark.parametrize(("inputs", "outputs"), [(1, 16), (16, 1), (3, 5), (8, 8)])
-@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_channels_of_zeros_change_no_convolution(inputs, outputs, layout):
-    layer = EdgeConvolution(inputs, outputs, 3, padding=1).double().to(memory_format=layout)
-    image = torch.randn(2, inputs, 5, 7, dtype=torch.float64, requires_grad=True)
-    found = []
-    for call in (torch.nn.Conv2d.forward, EdgeConvolution.filled_up):
-        result = call(layer, image)
-        found.append([result, *torch.autograd.grad(result.square().sum(), [image, *layer.parameters()])])
-    torch.testing.assert_close(*found)
 
 
 def test_attention_treats_pixels_as_a_set():

@@ -13,9 +13,6 @@ from gmmatch_paper.checks import check_whole_number
 
 _GROUPS = 8
 
-# Tensor cores take eight channels at a time.
-_LEAST_CHANNELS = 8
-
 
 class UNet(nn.Module):
     """A U-Net for images of about 28 to 64 pixels, after Ho et al. (2020) in small.
@@ -54,7 +51,7 @@ class UNet(nn.Module):
             nn.Linear(width, embedded), nn.SiLU(), nn.Linear(embedded, embedded), nn.SiLU()
         )
         widths = [width * 2**level for level in range(levels)]
-        self.first = EdgeConvolution(channels, width, 3, padding=1)
+        self.first = nn.Conv2d(channels, width, 3, padding=1)
         self.down, self.shrink = nn.ModuleList(), nn.ModuleList()
         before = width
         for level, wide in enumerate(widths):
@@ -68,9 +65,9 @@ class UNet(nn.Module):
         for wide in reversed(widths):
             self.up.append(_blocks(before + wide, wide, embedded, blocks))
             before = wide
-        self.last = _normed(width, EdgeConvolution(width, channels, 3, padding=1))
+        self.last = _normed(width, nn.Conv2d(width, channels, 3, padding=1))
         # The best constant guess at noise of mean zero: training starts from a loss of one.
-        _start_at_zero(self.last[2])
+        _start_at_zero(self.last[1])
 
     def forward(self, x: Tensor, times: Tensor) -> Tensor:
         """Return the noise in noisy images: (batch, channels, height, width) and (batch,) to the first shape."""
@@ -128,11 +125,10 @@ class ResidualBlock(nn.Module):
         self.before = _normed(inputs, nn.Conv2d(inputs, outputs, 3, padding=1))
         self.time = nn.Linear(embedded, 2 * outputs)
         self.norm = ModulatedNorm(_GROUPS, outputs, silu=True)
-        # As in _normed, the norm has done what stands first.
-        self.after = nn.Sequential(nn.Identity(), nn.Conv2d(outputs, outputs, 3, padding=1))
+        self.after = nn.Conv2d(outputs, outputs, 3, padding=1)
         self.skip = nn.Conv2d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
         # A block that starts as its short cut lets the gradient through from the first step on.
-        _start_at_zero(self.after[1])
+        _start_at_zero(self.after)
 
     def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
         """Return maps of the same size with other channels."""
@@ -164,24 +160,6 @@ class Attention(nn.Module):
         return x + gathered
 
 
-class EdgeConvolution(nn.Conv2d):
-    """A convolution from or to the few channels of an image; on CUDA they are filled up with zeros to eight."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return what a convolution returns."""
-        return self.filled_up(x) if x.is_cuda else super().forward(x)
-
-    def filled_up(self, x: Tensor) -> Tensor:
-        """Return the same from more channels: those of x and of the result that are missing are zero."""
-        outputs, inputs = self.weight.shape[:2]
-        into, out = max(0, _LEAST_CHANNELS - inputs), max(0, _LEAST_CHANNELS - outputs)
-        last = torch.channels_last
-        x = functional.pad(x, (0, 0, 0, 0, 0, into)).contiguous(memory_format=last)
-        weight = functional.pad(self.weight, (0, 0, 0, 0, 0, into, 0, out)).contiguous(memory_format=last)
-        bias = None if self.bias is None else functional.pad(self.bias, (0, out))
-        return functional.conv2d(x, weight, bias, self.stride, self.padding)[:, :outputs]
-
-
 def embed_times(times: Tensor, width: int) -> Tensor:
     """Return sines and cosines of time steps at frequencies from 1 down to 1/10,000: (n,) to (n, width)."""
     half = width // 2
@@ -197,8 +175,7 @@ def _blocks(inputs: int, outputs: int, embedded: int, count: int) -> nn.ModuleLi
 
 
 def _normed(inputs: int, convolution: nn.Conv2d) -> nn.Sequential:
-    # Something stands where SiLU stood before the norm did both: weights that were saved keep their names.
-    return nn.Sequential(ModulatedNorm(_GROUPS, inputs, silu=True), nn.Identity(), convolution)
+    return nn.Sequential(ModulatedNorm(_GROUPS, inputs, silu=True), convolution)
 
 
 def _start_at_zero(layer: nn.Module) -> None:
