@@ -18,7 +18,7 @@ from gmmatch.median.terms import combine_distances, distance_stats, distances
 from gmmatch.methods.base import Method, check_option
 from gmmatch.problem import Problem
 from gmmatch.rows import GreedyTask
-from gmmatch.targets import Mean, Target, Targets, compute_targets
+from gmmatch.targets import GeometricMedian, Mean, Target, Targets, compute_targets
 
 # A row this many times as far from the target as a typical one may be picked early, and the target missed.
 _FAR = 30.0
@@ -170,3 +170,61 @@ def _warn_of_far_rows(problem: Problem, targets: Targets) -> None:
             f"use a bounded kernel (kernel=RBF()).{others}"
         )
     )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Herding(Matching):
+    """Pick rows whose mean approaches the mean of their group (Welling, 2009).
+
+    Good on clean data; a single corrupted row can mislead it. Parameters are those of
+    :class:`~gmmatch.methods.matching.Matching`.
+
+    Examples
+    --------
+    >>> Herding(k=2, start="zero").select([[0.0], [1.0], [2.0], [3.0]]).indices
+    array([0, 3])
+    """
+
+    name = "herding"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GMMatching(Matching):
+    """Pick rows whose mean approaches the geometric median of their group.
+
+    While less than half of the rows are corrupted, outliers cannot move the *target* far; a distant outlier can
+    still be *picked*. Parameters are those of :class:`~gmmatch.methods.matching.Matching`.
+
+    References
+    ----------
+    Geometric Median Matching for Robust k-Subset Selection from Noisy Data, listing 1.
+
+    Examples
+    --------
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [0.0, -1.0], [-1.0, 0.0], [8.0, 8.0]]
+    >>> GMMatching(k=2, start="zero").select(X).indices
+    array([0, 2])
+    """
+
+    target: Target = GeometricMedian()
+
+    name = "gm-matching"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelHerding(Matching):
+    """Pick rows that follow the whole distribution of their group (Chen, Welling and Smola, 2010).
+
+    It follows corrupted rows as closely as clean ones. Parameters are those of
+    :class:`~gmmatch.methods.matching.Matching`.
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]]
+    >>> KernelHerding(k=2, random_state=0).select(X).mask.reshape(2, 3).sum(axis=1)
+    array([1, 1])
+    """
+
+    kernel: Kernel | FeatureMap | None = RBF()
+
+    name = "kernel-herding"

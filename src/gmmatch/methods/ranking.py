@@ -1,4 +1,4 @@
-"""Rankings: give each row a score of its own, and keep the lowest, the highest or the middle ones."""
+"""Rankings: each row has a score of its own, and the lowest, the highest or the middle ones are kept."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from gmmatch._array import Indices, Vector
+from gmmatch.errors import InvalidInputError
 from gmmatch.median.terms import distances
 from gmmatch.methods.base import Method, check_option
 from gmmatch.problem import Problem
@@ -86,3 +87,101 @@ class CenterRanking(Ranking):
         """Return the distance of each row to the center of its group."""
         lengths: Vector = problem.rows.map_blocks(distances, targets.points, per_row=(problem.groups.codes,))
         return lengths
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Easy(CenterRanking):
+    """Keep the rows nearest to the center of their group.
+
+    The most typical rows (Shah et al., 2020): safe among scattered outliers, poor in diversity, and only as robust
+    as the center.
+
+    Parameters
+    ----------
+    center : Mean, GeometricMedian or CoordinateMedian
+    k, per_class, screening, random_state
+        As in :class:`~gmmatch.methods.base.Method`.
+
+    Examples
+    --------
+    >>> Easy(k=2).select([[0.0], [1.0], [1.2], [3.0]]).indices
+    array([1, 2])
+    """
+
+    name = "easy"
+    keep = "lowest"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Hard(CenterRanking):
+    """Keep the rows farthest from the center of their group.
+
+    On clean data these are edge cases (Joshi et al., 2009), otherwise mostly corrupted or mislabeled rows.
+
+    Parameters
+    ----------
+    center : Mean, GeometricMedian or CoordinateMedian
+    k, per_class, screening, random_state
+        As in :class:`~gmmatch.methods.base.Method`.
+
+    Examples
+    --------
+    >>> Hard(k=2).select([[0.0], [1.0], [1.2], [3.0]]).indices
+    array([0, 3])
+    """
+
+    name = "hard"
+    keep = "highest"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Moderate(CenterRanking):
+    """Keep the rows whose distance to the center is nearest to the median distance.
+
+    Neither the easiest nor the hardest rows (Xia et al., 2022).
+
+    Parameters
+    ----------
+    center : Mean, GeometricMedian or CoordinateMedian
+    k, per_class, screening, random_state
+        As in :class:`~gmmatch.methods.base.Method`.
+
+    Examples
+    --------
+    >>> Moderate(k=2).select([[0.0], [1.0], [1.5], [3.0], [9.0]]).indices
+    array([1, 2])
+    """
+
+    name = "moderate"
+    keep = "middle"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ByScore(Ranking):
+    """Rank rows by ``scores=`` of ``select``: losses, forgetting events, perplexities, or what else you have.
+
+    Parameters
+    ----------
+    keep : "lowest", "highest" or "middle"
+        Which scores are kept; "middle" is nearest to the median score.
+    k, per_class, screening, random_state
+        As in :class:`~gmmatch.methods.base.Method`.
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [2.0], [3.0]]
+    >>> ByScore(k=2, keep="highest").select(X, scores=[0.3, 0.9, 0.1, 0.8]).indices
+    array([1, 3])
+    """
+
+    keep: Literal["lowest", "highest", "middle"] = "lowest"  # type: ignore[misc]
+
+    name = "by-score"
+
+    def scores(self, problem: Problem, targets: Targets) -> Vector:
+        """Return the given scores."""
+        if problem.scores is None:
+            raise InvalidInputError(
+                "method 'by-score' ranks rows by your own numbers: pass scores=, one for each row."
+            )
+        return problem.scores

@@ -22,15 +22,15 @@ from gmmatch.selection.selection import Selection
 DEFAULT_METHOD = "robust"
 METHODS = {
     "robust": "gmmatch.methods.robust:Robust",
-    "gm-matching": "gmmatch.methods.gm_matching:GMMatching",
+    "gm-matching": "gmmatch.methods.matching:GMMatching",
     "random": "gmmatch.methods.random:Random",
-    "easy": "gmmatch.methods.easy:Easy",
-    "hard": "gmmatch.methods.hard:Hard",
-    "moderate": "gmmatch.methods.moderate:Moderate",
-    "herding": "gmmatch.methods.herding:Herding",
-    "kernel-herding": "gmmatch.methods.kernel_herding:KernelHerding",
+    "easy": "gmmatch.methods.ranking:Easy",
+    "hard": "gmmatch.methods.ranking:Hard",
+    "moderate": "gmmatch.methods.ranking:Moderate",
+    "herding": "gmmatch.methods.matching:Herding",
+    "kernel-herding": "gmmatch.methods.matching:KernelHerding",
     "matching": "gmmatch.methods.matching:Matching",
-    "by-score": "gmmatch.methods.by_score:ByScore",
+    "by-score": "gmmatch.methods.ranking:ByScore",
 }
 # Baselines of the paper that train a model; another distribution brings them.
 _PAPER_METHODS = ("forgetting", "grand", "el2n", "optimization", "self-supervised")
