@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.review.queue import order_questions
+from gmmatch.review.server import order_questions
 from gmmatch.screening.result import ScreeningResult
 
 N, K = 4000, 10

@@ -6,9 +6,8 @@
 
 from gmmatch.encoders._callable import CallableEncoder
 from gmmatch.encoders._efficientnet import EfficientNetEncoder
-from gmmatch.encoders._sentence_transformers import SentenceEncoder
 from gmmatch.encoders._simple import IdentityEncoder, PixelEncoder, WordsEncoder
-from gmmatch.encoders._transformers import TransformersEncoder
+from gmmatch.encoders._transformers import SentenceEncoder, TransformersEncoder
 from gmmatch.encoders.base import Encoder, SmallerBatchWarning
 from gmmatch.encoders.models import UnknownEncoderError
 from gmmatch.encoders.pipeline import EncodedBatch, SkippedRow, encode_batches

@@ -12,9 +12,8 @@ from gmmatch.data.source import Kind
 from gmmatch.encoders._callable import CallableEncoder, import_callable
 from gmmatch.encoders._efficientnet import NAME as EFFICIENTNET
 from gmmatch.encoders._efficientnet import EfficientNetEncoder
-from gmmatch.encoders._sentence_transformers import SentenceEncoder
 from gmmatch.encoders._simple import IdentityEncoder, PixelEncoder, WordsEncoder
-from gmmatch.encoders._transformers import TransformersEncoder
+from gmmatch.encoders._transformers import SentenceEncoder, TransformersEncoder
 from gmmatch.encoders.base import Encoder
 from gmmatch.encoders.models import MINILM
 from gmmatch.errors import InvalidInputError

@@ -14,10 +14,10 @@ import numpy as np
 
 from gmmatch import __version__
 from gmmatch._array import Indices, RandomState
-from gmmatch._containers import take_rows
 from gmmatch._threads import blas_threads_for
 from gmmatch.budget import TRUSTED, Budget, PerClass
 from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.frames import take_rows
 from gmmatch.groups import Unlabeled
 from gmmatch.methods.record import describe_input, record_parameters
 from gmmatch.preprocess import Preprocess, apply_steps, list_steps

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, to_numpy
-from gmmatch._containers import count_rows, take_rows
 from gmmatch.data.images import BrokenImageError, ImageFolder, load_image
 from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.frames import count_rows, take_rows
 from gmmatch.report.subject import count_of, shorten
 
 if TYPE_CHECKING:

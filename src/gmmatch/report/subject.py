@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Mask
-from gmmatch._containers import count_rows, take_rows
 from gmmatch._threads import cached_property
 from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.frames import count_rows, take_rows
 from gmmatch.groups import Groups, Label
 from gmmatch.rows import Rows
 from gmmatch.screening.result import ScreeningResult

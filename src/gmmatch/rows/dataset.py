@@ -18,8 +18,8 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices
-from gmmatch._containers import wrong_length
 from gmmatch.errors import InvalidInputError, imported, listed, unknown_name
+from gmmatch.frames import wrong_length
 
 _ORDER = "__pick__"
 

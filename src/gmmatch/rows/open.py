@@ -12,8 +12,8 @@ import numpy as np
 
 from gmmatch._array import Indices, array_namespace, is_torch_array
 from gmmatch._checks import LARGEST, check_array, check_whole_number, not_finite
-from gmmatch._containers import is_ray_dataset
 from gmmatch.errors import InvalidInputError
+from gmmatch.frames import is_ray_dataset
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import Rows
 from gmmatch.rows.files import FileRows

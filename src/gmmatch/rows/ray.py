@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, start_indices, to_numpy
-from gmmatch._containers import is_ray_dataset
+from gmmatch.frames import is_ray_dataset
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, Combine, LocalRows, PerRow, RowMap, Rows
 from gmmatch.rows.dataset import VectorBlock, read_vectors

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gmmatch._array import Indices, Mask, Vector
 from gmmatch._checks import check_array, check_sample_weight, check_whole_number
-from gmmatch._containers import count_rows, is_ray_dataset, take_rows, wrong_length
 from gmmatch._threads import cached_property
 from gmmatch.budget import Budget, resolve_count
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.frames import Package, as_frame
+from gmmatch.frames import Package, as_frame, count_rows, is_ray_dataset, take_rows, wrong_length
 from gmmatch.groups import Label, plain_label
 from gmmatch.problem import Problem
 from gmmatch.screening.result import ScreeningResult
