@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 
 import numpy as np
 import pyarrow as pa
@@ -60,16 +59,6 @@ def test_embed_says_what_was_skipped_and_resumes(photos, tmp_path, succeeds, gmm
     again = succeeds(*arguments, "--json")
     assert (again["n_encoded"], again["n_before"], again["skipped"][0]["id"]) == (0, 23, "cat/3.png")
     assert succeeds(*arguments, "--force", "--json")["n_encoded"] == 23
-
-
-def test_json_lines_keep_their_lines(texts, text_encoder, tmp_path, picks_of, succeeds):
-    options = ["--encoder", text_encoder, "--text", "body", "--id-column", "key"]
-    succeeds("embed", texts, "-o", tmp_path / "t.emb", *options)
-    picks = picks_of(tmp_path / "t.emb", 5)
-    succeeds("export", picks, texts, "-o", tmp_path / "picked.jsonl")
-    lines = (tmp_path / "picked.jsonl").read_text().splitlines()
-    assert [json.loads(line)["key"] for line in lines] == gm.Selection.load(picks).ids.tolist()
-    assert set(lines) <= set(texts.read_text().splitlines())
 
 
 def test_csv_keeps_its_quotes(text_encoder, tmp_path, picks_of, succeeds):

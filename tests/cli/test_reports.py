@@ -37,12 +37,6 @@ def test_pictures_that_have_moved_are_left_out_with_a_note_and_found_by_name(
     assert "no pictures" not in said and "data:image/" in page
 
 
-def test_pictures_that_have_changed_are_not_shown(photos, store, page_of):
-    (photos / "cat" / "0.png").unlink()
-    said, page = page_of(store)
-    assert "The page has no pictures" in said and "data:image/" not in page
-
-
 def test_vectors_of_a_file_can_have_texts(vectors, tmp_path, page_of):
     (tmp_path / "t.csv").write_text("\n".join(["text", *(f"the text of {i}" for i in range(40))]))
     _, page = page_of(vectors, "--source", tmp_path / "t.csv")

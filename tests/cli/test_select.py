@@ -153,12 +153,6 @@ def test_classes_without_a_pick_are_counted(vectors, labels, tmp_path, succeeds)
     assert "no pick" not in succeeds(*asked, 10, "--per-class", "balanced")
 
 
-def test_a_csv_file_of_picks_is_for_people(vectors, tmp_path, succeeds):
-    succeeds("select", vectors, "-k", 4, "-m", "easy", "-o", tmp_path / "picks.csv")
-    lines = (tmp_path / "picks.csv").read_text().splitlines()
-    assert lines[0].startswith("row,") and len(lines) == 5
-
-
 def test_scores_rank_rows(vectors, tmp_path, succeeds):
     lines = [f"{row},{(7 * row) % 40}" for row in range(40)]
     (tmp_path / "losses.csv").write_text("\n".join(["id,score", *lines]))

@@ -156,11 +156,6 @@ class TestPipes:
         with pytest.raises(InvalidInputError, match=r"is not a file that can be read twice"):
             open_source(tmp_path / name)
 
-    def test_a_pipe_is_no_file_to_select_from(self, tmp_path):
-        os.mkfifo(tmp_path / "x.npy")
-        with pytest.raises(DataFileNotFoundError, match=r"there is no file .*x\.npy"):
-            gm.select(tmp_path / "x.npy", k=1, method="easy")
-
     def test_a_link_to_a_pipe_in_a_folder_is_passed_over(self, tmp_path):
         (tmp_path / "photos").mkdir()
         (tmp_path / "photos" / "1.png").write_bytes(png())

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-import pickle
 
 import numpy as np
 import pytest
 
 from gmmatch.data import BrokenImageError, ImageBytes, load_image
-from gmmatch.errors import GMMatchError, InvalidTypeError
+from gmmatch.errors import InvalidTypeError
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -167,11 +166,6 @@ class TestBroken:
             load_image(ImageBytes(b"", "row 3"))
         with pytest.raises(BrokenImageError, match=r"gone\.png is not a readable image: No such file"):
             load_image(tmp_path / "gone.png")
-
-    def test_it_survives_the_way_between_processes(self):
-        error = pickle.loads(pickle.dumps(BrokenImageError("a.png", "why")))
-        assert str(error) == "a.png is not a readable image: why."
-        assert isinstance(error, (GMMatchError, ValueError))
 
     def test_other_things_are_refused(self):
         with pytest.raises(InvalidTypeError, match="int"):

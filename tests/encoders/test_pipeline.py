@@ -12,7 +12,6 @@ import warnings
 import numpy as np
 import pytest
 
-from gmmatch.data import BrokenImageError
 from gmmatch.data.source import Batch
 from gmmatch.encoders import CallableEncoder, SmallerBatchWarning, encode_batches
 from gmmatch.encoders.pipeline import OutOfMemoryError
@@ -34,8 +33,8 @@ class Lengths:
 
     name, kind, fingerprint, n_features, batch_size = "lengths", "text", "0" * 64, 2, 8
 
-    def __init__(self, delay=0.0, broken=(), most=None, error=OUT_OF_MEMORY):
-        self.delay, self.broken, self.most, self.error = delay, set(broken), most, error
+    def __init__(self, delay=0.0, most=None, error=OUT_OF_MEMORY):
+        self.delay, self.most, self.error = delay, most, error
         self.calls: list[int] = []
         self.prepared = 0
         self.lock = threading.Lock()
@@ -44,8 +43,6 @@ class Lengths:
         for item in items:
             if self.delay:
                 time.sleep(random.Random(item).random() * self.delay)
-            if item in self.broken:
-                raise BrokenImageError(item, "it is broken")
         with self.lock:
             self.prepared += len(items)
         return list(items)
@@ -108,37 +105,7 @@ def test_ctrl_c_waits_for_no_more_than_a_few_rows_and_leaves_no_thread():
     assert threading.active_count() == before
 
 
-def test_an_error_of_the_source_reaches_the_caller_after_the_rows_before_it():
-    def source():
-        yield from batches_of(TEXTS[:20], 10)
-        raise OSError("the disk is gone")
-
-    before, seen = threading.active_count(), []
-    with pytest.raises(OSError, match="the disk is gone"):
-        seen.extend(encode_batches(source(), Lengths()))
-    assert [result.start for result in seen] == [0, 10]
-    assert threading.active_count() == before
-
-
 # ------------------------------------------------------------------------------------------ bad rows
-
-
-def test_broken_rows_are_skipped_and_listed():
-    encoder = Lengths(broken=["0", "61", "62", "202"])
-    results = list(encode_batches(batches_of(TEXTS, 20), encoder, on_error="skip"))
-    vectors, ids = joined(results)
-    kept = [number for number in range(203) if str(number) not in encoder.broken]
-    assert vectors[:, 1].tolist() == kept
-    assert ids == [f"id{number}" for number in kept]
-    skipped = [row for result in results for row in result.skipped]
-    assert [(row.row, row.id) for row in skipped] == [(0, "id0"), (61, "id61"), (62, "id62"), (202, "id202")]
-    assert skipped[1].reason == "61 is not a readable image: it is broken."
-
-
-def test_a_batch_of_broken_rows_only_gives_no_vectors():
-    [result] = encode_batches(batches_of(TEXTS[:3], 3), Lengths(broken=TEXTS[:3]), on_error="skip")
-    assert result.vectors.shape == (0, 2)
-    assert (result.ids, result.start, result.stop, len(result.skipped)) == ([], 0, 3, 3)
 
 
 def test_numbers_that_do_not_fit_into_float16_are_found():

@@ -51,16 +51,6 @@ def test_going_on_from_the_first_picks_gives_the_same_picks(method, given_picks)
     assert resumed.residual[None] == pytest.approx(whole.residual[None], abs=1e-9)
 
 
-def test_also_with_replacement():
-    options = {"k": 30, "replacement": True, "start": "zero"}
-    whole = select("herding", X[:10], **options)
-    assert len(set(whole.order.tolist())) < 30
-    first = whole.order[:4]
-    assert len(set(first.tolist())) == 4
-    resumed = select("herding", X[:10], include=first, **options)
-    assert np.array_equal(resumed.order[4:], whole.order[4:])
-
-
 def test_included_rows_steer_the_matching():
     far_left = np.argsort(X[:, 0])[:5]
     free, steered = select("herding"), select("herding", include=far_left)
@@ -115,15 +105,6 @@ def test_a_weight_of_two_is_the_row_twice(method):
     assert np.array_equal(ours.order, theirs.order)
     assert ours.residual[None] == pytest.approx(theirs.residual[None], rel=1e-5)
     assert not np.array_equal(ours.order, select(method, **options).order)
-
-
-@deterministic
-def test_rows_without_weight_do_not_move_the_target(method):
-    polluted = np.vstack([X, np.full((30, 3), 7.0)])
-    weights = np.r_[np.ones(80), np.zeros(30)]
-    options = {"kernel": gm.RBF(2.0)} if method == "kernel-herding" else {}
-    ours = select(method, polluted, sample_weight=weights, exclude=np.arange(80, 110), **options)
-    assert np.array_equal(ours.order, select(method, **options).order)
 
 
 @matchings

@@ -82,14 +82,6 @@ def test_with_labels_each_class_follows_its_own_reference_rows():
         gm.KernelHerding(k=30, **herding).select(X, Y, reference=(both, labels[:-1]))
 
 
-def test_the_same_from_disk(tmp_path):
-    np.save(tmp_path / "rows.npy", X)
-    for method in ("herding", "gm-matching"):
-        here = gm.select(X, y=Y, k=30, method=method, reference=Z, random_state=0)
-        there = gm.select(tmp_path / "rows.npy", y=Y, k=30, method=method, reference=Z, random_state=0)
-        assert np.array_equal(here.order, there.order)
-
-
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(gm.GMMatchError, match="reference has 7 columns and X has 8"):
         gm.Herding(k=5).select(X, reference=Z[:, :7])

@@ -96,13 +96,6 @@ def test_a_prefix_is_a_selection_with_the_residuals_of_its_own_picks(k, method):
             assert residual == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("method", [name for name in TARGETS if name != "random"])
-def test_without_labels_a_prefix_is_the_smaller_selection(method):
-    whole, small = (gm.select(X, k=k, method=method) for k in (60, 25))
-    assert np.array_equal(whole.prefix(25).order, small.order)
-    assert whole.prefix(25).residual == small.residual
-
-
 def test_matching_beats_chance_by_far():
     """The greedy bound: the residual falls like 1/k, that of a random draw like 1/√k."""
     clean = np.random.default_rng(0).normal(size=(2_000, 8))

@@ -60,12 +60,6 @@ def test_the_remedies_work(far, method):
     assert method(k=10, kernel=gm.RBF(2.0)).select(far).k == 10
 
 
-def test_in_a_class_the_row_is_still_named_by_its_number(far):
-    y = np.where(np.arange(200) % 2, "odd", "even")
-    with pytest.warns(FarRowWarning, match="Row 137 of class 'odd' lies"):
-        gm.GMMatching(k=10).select(far, y)
-
-
 def test_many_classes_give_one_warning(X):
     far = X.copy()
     far[[3, 7, 11]] = 1e6
@@ -96,11 +90,6 @@ def test_an_unfinished_median_says_so(X):
     )
     assert category is ConvergenceWarning
     assert "certified gap of" in text
-
-
-def test_one_warning_does_not_hide_another(far):
-    found = warned(lambda: gm.GMMatching(k=10, target=gm.GeometricMedian(max_iter=1)).select(far))
-    assert {category for category, _, _ in found} == {ConvergenceWarning, FarRowWarning}
 
 
 # ------------------------------------------------------------------------------------- whose line

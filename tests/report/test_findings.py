@@ -138,26 +138,6 @@ def test_labels_that_are_mixed_up_are_a_matrix_or_the_largest_pairs(made, page_o
     )
 
 
-def test_the_table_to_download_holds_every_suspect_most_suspicious_first(made):
-    columns = made.page.data()["suspects"]
-    rows = np.array(columns["row"])
-    doubted = np.flatnonzero(np.isin(made.screening.verdict, ["wrong", "doubtful"]))
-    assert sorted(rows.tolist()) == doubted.tolist()
-    assert (np.diff(made.screening.suspicion[rows]) <= 0).all()
-    assert columns["id"] == [made.ids[row] for row in rows] and columns["label"] == [
-        made.y[row] for row in rows
-    ]
-    assert columns["suggested"] == made.screening.suggested[rows].tolist()
-    assert columns["verdict"] == made.screening.verdict[rows].tolist()
-
-
-def test_copies_stand_with_the_row_that_stays(made):
-    (copy,) = np.flatnonzero(made.screening.duplicate_of >= 0)
-    source = made.page.source.partition("Near-duplicates")[2].partition("</section>")[0]
-    shown = [int(at) for at in re.findall(r'data-at="(\d+)"', source)]
-    assert shown == [int(made.screening.duplicate_of[copy]), int(copy)]
-
-
 def test_the_details_name_the_method_and_what_was_changed(page_of):
     X, y = blobs(60)
     method = gm.GMMatching(k=6, target=gm.GeometricMedian(eps=1e-5), random_state=11)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -185,22 +184,6 @@ def test_where_no_cluster_answers_is_said():
     assert all(reason in line for reason, line in zip(reasons, lines, strict=True))
 
 
-def kill_workers(rows, seed, kills, stop):
-    """Kill a random worker of these rows now and then, until told to stop; count the kills."""
-    draw = random.Random(seed)
-    import ray
-
-    while not stop.wait(draw.uniform(0.05, 0.6)):
-        worker = draw.choice(rows.workers)
-        try:
-            process = ray.get(worker.__ray_call__.remote(lambda shard: os.getpid()), timeout=5)
-        except ray.exceptions.RayError:
-            continue
-        if kills.count < 3:
-            os.kill(process, signal.SIGKILL)
-            kills.count += 1
-
-
 KILL_AGENT = """
 import os, signal, threading
 import psutil, ray
@@ -243,24 +226,6 @@ class TestOnRay:
         while ray_cluster.available_resources().get("CPU") != 2.0:
             assert time.monotonic() < deadline, "workers are left"
             time.sleep(0.1)
-
-    @pytest.mark.parametrize("method", ["gm-matching", "kernel-herding", "moderate"])
-    def test_killed_workers_change_nothing(self, ray_cluster, data, paths, method):
-        X, y = data
-        expected = pick(X, y, method).order.tolist()
-        for source, seed in ((X, 0), (paths, 1)):
-            with gm.open_rows(source, engine=gm.RayEngine(2, num_cpus=0.5, max_restarts=20)) as rows:
-                stop, kills = threading.Event(), type("Kills", (), {"count": 0})()
-                killer = threading.Thread(target=kill_workers, args=(rows, seed, kills, stop))
-                killer.start()
-                try:
-                    found = [pick(rows, y, method).order.tolist() for _ in range(3)]
-                    while kills.count < 2:
-                        found.append(pick(rows, y, method).order.tolist())
-                finally:
-                    stop.set()
-                    killer.join()
-            assert all(order == expected for order in found)
 
     def test_a_worker_that_is_killed_while_it_starts_is_replaced(self, ray_cluster, data):
         killed = []

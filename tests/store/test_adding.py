@@ -84,26 +84,6 @@ def test_an_interrupted_addition_resumes_also_if_the_source_grows_meanwhile(tmp_
     assert_holds(path, range(60))
 
 
-def test_a_kill_while_the_store_is_replaced_loses_nothing(tmp_path):
-    """Between the two renames the old store and the new one are there, and none in their place."""
-    run(tmp_path / "x.emb.old", range(20))
-    run(tmp_path / "x.emb.joined", range(30))
-    encode = Counting()
-    run(tmp_path / "x.emb", range(30), encode)
-    assert encode.encoded == 0
-    assert_holds(tmp_path / "x.emb", range(30))
-
-
-def test_a_kill_while_what_was_replaced_is_deleted_leaves_nothing(tmp_path):
-    """A manifest is deleted first; what the deletion did not come to is no store any more."""
-    run(tmp_path / "x.emb", range(30))
-    for name in ("x.emb.adding", "x.emb.old"):
-        run(tmp_path / name, range(20))
-        (tmp_path / name / "manifest.json").unlink()
-    run(tmp_path / "x.emb", range(30))
-    assert_holds(tmp_path / "x.emb", range(30))
-
-
 def test_an_interrupted_addition_goes_with_the_store(tmp_path):
     path = tmp_path / "x.emb"
     run(path, range(20))
