@@ -27,28 +27,16 @@ from gmmatch.cli.io.output import note, print_json, print_lines, print_table, pr
 def clean(
     *,
     source: Annotated[
-        str,
-        typer.Argument(
-            metavar="INPUT",
-            help="A folder of images; Parquet, CSV or JSON-lines files; or a store that was made from such.",
-        ),
+        str, typer.Argument(metavar="INPUT", help="A folder of images, a table, or a store made from such.")
     ],
     columns: Columns,
     decisions: DecisionsOption = None,
-    encoder: Annotated[
-        str | None, reads("What makes vectors of the rows, as in `gmmatch embed`.", "--encoder", "-e")
-    ] = None,
-    doubtful: Annotated[
-        Literal["keep", "drop"], picks_by("What becomes of rows in doubt, which may be right.")
-    ] = "keep",
-    relabel: Annotated[
-        bool, picks_by("Keep mislabeled rows whose right label is clear, with that label.", "--relabel")
-    ] = False,
+    encoder: Annotated[str | None, reads("As in `gmmatch embed`.", "--encoder", "-e")] = None,
+    doubtful: Annotated[Literal["keep", "drop"], picks_by("What becomes of rows in doubt.")] = "keep",
+    relabel: Annotated[bool, picks_by("Keep mislabeled rows, with a clear label.", "--relabel")] = False,
     min_confidence: ConfidenceOption = 0.95,
     output: Annotated[Path, output_path("A new folder for images, a new file of the same kind for rows.")],
-    store: Annotated[
-        Path | None, writes("Where the embeddings go; next to the output by default.", "--store")
-    ] = None,
+    store: Annotated[Path | None, writes("The embeddings; next to the output by default.")] = None,
     link: Annotated[bool, writes("Whether to link images or copy them.", "--link/--copy")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,

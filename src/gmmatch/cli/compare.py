@@ -34,11 +34,7 @@ def compare(
     *,
     given: LabeledInput,
     truth: Annotated[
-        str | None,
-        reads(
-            "The true labels, as --labels is given. A pick is then wrong if its label is not the true one.",
-            metavar="COLUMN|TABLE",
-        ),
+        str | None, reads("True labels, as --labels: others are wrong.", metavar="COLUMN|TABLE")
     ] = None,
     k: BudgetOption,
     methods: MethodsOption = f"{DEFAULT_METHOD},gm-matching,moderate,random",

@@ -30,11 +30,7 @@ def curve(
     methods: MethodsOption = f"{DEFAULT_METHOD},random",
     per_class: PerClassOption = "proportional",
     test: Annotated[
-        str | None,
-        picks_by(
-            "Embeddings with labels to measure the accuracy on; by default held-out rows of the input.",
-            metavar="OTHER",
-        ),
+        str | None, picks_by("Labeled embeddings to judge by, not held-out rows.", metavar="OTHER")
     ] = None,
     as_json: JsonOption = False,
     repeats: Annotated[int, runs_on("How many random splits to hold rows out by.", min=1)] = 5,

@@ -22,15 +22,9 @@ def duplicates(
     *,
     given: Input,
     against: Annotated[
-        str | None,
-        picks_by(
-            "Find rows that are in these embeddings too (a test set), instead of groups.", metavar="OTHER"
-        ),
+        str | None, picks_by("Find rows that are also here (a test set), not groups.", metavar="OTHER")
     ] = None,
-    threshold: Annotated[
-        float | None,
-        picks_by("The least cosine of near-duplicates; by default it is chosen from the data."),
-    ] = None,
+    threshold: Annotated[float | None, picks_by("The least cosine; by default chosen from the data.")] = None,
     result: TableOutput,
     running: Running,
 ) -> None:

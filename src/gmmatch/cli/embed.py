@@ -42,46 +42,36 @@ def embed(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="A folder of images; a Parquet, CSV, JSON-lines or WebDataset file, or a folder or pattern of "
-            "such files; a file of vectors (.npy, .npz, .safetensors); or hf:NAME, a Hugging Face dataset.",
+            help="A folder of images; Parquet, CSV, JSON-lines or WebDataset files, by name, folder or pattern; "
+            "vectors (.npy, .npz, .safetensors); or hf:NAME, a Hugging Face dataset.",
         ),
     ],
     columns: Columns,
     embedding_column: EmbeddingColumnOption = None,
     max_pixels: Annotated[int | None, reads("Refuse larger images; 89 million by default.", min=1)] = None,
     on_error: Annotated[
-        Literal["raise", "skip"],
-        reads(
-            "What to do about a broken image, a damaged line, or a value that is no text. Missing texts are skipped."
-        ),
+        Literal["raise", "skip"], reads("For a broken image or line, or a value that is no text.")
     ] = "raise",
     encoder: Annotated[
         str | None,
         encodes_by(
-            "By default efficientnet-lite2 for images and minilm for text, which need no network. Better ones, from "
-            "the Hugging Face hub or a folder: openai/clip-vit-base-patch32, facebook/dinov2-base, "
-            "sentence-transformers/all-mpnet-base-v2. Without a model: 'pixels', 'pixels:HxW', 'words'; 'identity' "
-            "for vectors; 'file.py:function'.",
+            "By default efficientnet-lite2 for images and minilm for text, which need no network. Better ones of "
+            "the hub, or folders: openai/clip-vit-base-patch32, sentence-transformers/all-mpnet-base-v2. Without a "
+            "model: 'pixels', 'pixels:HxW', 'words'; 'identity' for vectors; 'file.py:function'.",
             "--encoder",
             "-e",
         ),
     ] = None,
     trust_pickle: Annotated[
-        bool,
-        encodes_by("Load pickled weights, which can run code: if you trust them.", "--trust-pickle"),
+        bool, encodes_by("Load pickled weights: they can run code.", "--trust-pickle")
     ] = False,
-    output: Annotated[
-        Path, output_path("The store: a folder, or an address such as s3://bucket/photos.emb.")
-    ],
-    dtype: Annotated[
-        Literal["auto", "float16", "float32"], writes("Type of the numbers in the store.")
-    ] = "auto",
+    output: Annotated[Path, output_path("A folder, or an address such as s3://bucket/photos.emb.")],
+    dtype: Annotated[Literal["auto", "float16", "float32"], writes("Of the stored numbers.")] = "auto",
     force: Annotated[bool, writes("Delete the store if there is one; begin again.", "--force")] = False,
     as_json: JsonOption = False,
     batch_size: Annotated[int | None, runs_on("Rows to encode at a time.", min=1)] = None,
     workers: Annotated[
-        int | None,
-        runs_on("Threads that decode images; with --engine ray, workers that encode.", min=1),
+        int | None, runs_on("Threads that decode images; on Ray, workers that encode.", min=1)
     ] = None,
     device: DeviceOption = "auto",
     engine: EngineOption = None,

@@ -33,31 +33,17 @@ if TYPE_CHECKING:
 def export(
     *,
     picks: PicksArgument,
-    source: Annotated[
-        str,
-        typer.Argument(help="What was embedded: a folder of images, or Parquet, CSV or JSON-lines files."),
-    ],
+    source: Annotated[str, typer.Argument(help="What was embedded: a folder of images, or table files.")],
     split: SplitOption = None,
-    id_column: Annotated[
-        str | None,
-        reads("The column of ids, '' for none; by default the one that names the picks."),
-    ] = None,
+    id_column: Annotated[str | None, reads("Of ids, '' for none; by default that of the picks.")] = None,
     decisions: DecisionsOption = None,
     labels: Annotated[
-        Literal["given", "corrected"],
-        picks_by(
-            "With 'corrected', also write suggested labels: columns of a table, or labels.csv of a folder."
-        ),
+        Literal["given", "corrected"], picks_by("'corrected' writes suggested labels, too.")
     ] = "given",
     min_confidence: ConfidenceOption = 0.95,
     output: Annotated[Path, output_path("A new folder for images, a new file of the same kind for rows.")],
-    link: Annotated[
-        bool, writes("Whether to link images (hard, or symbolic) or copy them.", "--link/--copy")
-    ] = False,
-    tool: Annotated[
-        ToolName | None,
-        writes("Write tasks of this tool (.json or .jsonl) instead of a dataset.", "--tool"),
-    ] = None,
+    link: Annotated[bool, writes("Link images, hard or symbolic, or copy them.", "--link/--copy")] = False,
+    tool: Annotated[ToolName | None, writes("Write tasks of this tool, not a dataset.")] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:

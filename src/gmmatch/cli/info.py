@@ -31,9 +31,7 @@ _BATCH_ROWS = 4096
 
 
 def info(
-    path: Annotated[
-        str, typer.Argument(help="A store, a selection, or anything that `gmmatch embed` takes.")
-    ],
+    path: Annotated[str, typer.Argument(help="A store, picks, or anything that `gmmatch embed` takes.")],
     verify: Annotated[bool, reads("Read everything and compare it with its checksums.", "--verify")] = False,
     as_json: JsonOption = False,
 ) -> None:

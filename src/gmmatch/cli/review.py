@@ -19,21 +19,13 @@ def review(
     output: Annotated[Path, output_path("File for the decisions (.csv); continued if it is there.")],
     static: Annotated[
         Path | None,
-        writes(
-            "Write the questions to one file: a page (.html) that downloads its decisions, or with --tool, tasks.",
-            "--static",
-        ),
+        writes("Write one file: a page (.html) that downloads its decisions, or tasks of --tool."),
     ] = None,
-    tool: Annotated[
-        ToolName | None, writes("Whose tasks --static holds; --decisions takes what it exports.", "--tool")
-    ] = None,
+    tool: Annotated[ToolName | None, writes("Whose tasks; --decisions takes what it exports.")] = None,
     source: Annotated[
-        str | None,
-        writes("The images or texts, if they are not where they were embedded from.", "--source"),
+        str | None, writes("The images or texts, if not where they were embedded from.")
     ] = None,
-    open_browser: Annotated[
-        bool, runs_on("Whether to open the page in a browser.", "--open/--no-open")
-    ] = True,
+    open_browser: Annotated[bool, runs_on("Open the page in a browser.", "--open/--no-open")] = True,
     port: Annotated[int, runs_on("Of the page; any free one by default.", min=0, max=65535)] = 0,
     seed: SeedOption = 0,
 ) -> None:

@@ -36,16 +36,11 @@ def screen(
     decisions: DecisionsOption = None,
     groups: Annotated[
         Literal["auto", "keep", "drop"],
-        picks_by("Whether a group of rows apart from the others is suspicious; judged by default."),
+        picks_by("Whether a group of rows apart from the others is suspicious."),
     ] = "auto",
-    duplicates: Annotated[
-        Literal["drop", "keep"], picks_by("With 'keep', copies of a row are not looked for.")
-    ] = "drop",
+    duplicates: Annotated[Literal["drop", "keep"], picks_by("'keep': do not look for copies.")] = "drop",
     check_rows: Annotated[
-        bool,
-        picks_by(
-            "Look at the images or texts themselves: dark, blurry, empty, too long, ...", "--check-rows"
-        ),
+        bool, picks_by("Look at images or texts: dark, empty, ...", "--check-rows")
     ] = False,
     result: TableOutput,
     all_rows: Annotated[bool, writes("Write a line for every row, not only for suspects.", "--all")] = False,

@@ -42,37 +42,22 @@ _CLASSES_SHOWN = 30
 def select(
     *,
     given: LabeledInput,
-    scores: Annotated[
-        str | None,
-        reads("For by-score: as --labels; the column of a table is score.", metavar="COLUMN|TABLE"),
-    ] = None,
+    scores: Annotated[str | None, reads("For by-score, as --labels.", metavar="COLUMN|TABLE")] = None,
     pred_probs: PredProbsOption = None,
     decisions: DecisionsOption = None,
     k: BudgetOption,
     method: MethodOption = DEFAULT_METHOD,
     settings: SettingsOption = None,
     per_class: PerClassOption = "proportional",
-    preprocess: Annotated[
-        str | None, picks_by("Comma-separated: center, scale, pca:64, unit.", metavar="STEPS")
-    ] = None,
-    reference: Annotated[
-        str | None, picks_by("Embeddings to follow instead of the input.", metavar="OTHER")
-    ] = None,
-    reference_weight: Annotated[
-        float, picks_by("How much --reference counts against the input, above 0 and up to 1.")
-    ] = 1.0,
+    preprocess: Annotated[str | None, picks_by("Such as center,scale,pca:64,unit.", metavar="STEPS")] = None,
+    reference: Annotated[str | None, picks_by("Embeddings to follow instead.", metavar="OTHER")] = None,
+    reference_weight: Annotated[float, picks_by("Of --reference against the input: up to 1.")] = 1.0,
     exclude_near: Annotated[
-        str | None,
-        picks_by("Leave out near-duplicates of these rows (a test set).", metavar="OTHER"),
+        str | None, picks_by("Leave out near-duplicates of these (a test set).", metavar="OTHER")
     ] = None,
     refine: Annotated[bool, picks_by("Swap picks for rows that match better.", "--refine")] = False,
-    weights: Annotated[
-        bool,
-        picks_by("Weigh the picks so that their mean is nearest to the target.", "--weights"),
-    ] = False,
-    output: Annotated[
-        Path, output_path("File for the picks (.parquet; .csv for people); '-' prints their ids.")
-    ],
+    weights: Annotated[bool, picks_by("Weigh the picks so that they match better.", "--weights")] = False,
+    output: Annotated[Path, output_path("The picks (.parquet; .csv for people); '-' prints their ids.")],
     page: Report,
     force: ForceOption = False,
     as_json: JsonOption = False,

@@ -21,9 +21,7 @@ def update(
     *,
     picks: PicksArgument,
     given: LabeledInput,
-    output: Annotated[
-        Path | None, output_path("File for the new picks; by default it replaces the old one.")
-    ] = None,
+    output: Annotated[Path | None, output_path("The new picks; by default in place of the old.")] = None,
     force: Annotated[bool, writes("Replace --output if it exists.", "--force")] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -115,8 +115,7 @@ class Input:
     path: Annotated[
         str,
         typer.Argument(
-            metavar="INPUT",
-            help="A store that `gmmatch embed` made, or a .npy, .npz, .safetensors, Parquet or CSV file of vectors.",
+            metavar="INPUT", help="A store, or a file of vectors: .npy, .npz, .safetensors, a table."
         ),
     ]
     embedding_column: EmbeddingColumnOption = None
@@ -145,10 +144,7 @@ class Columns:
 
     image_column: Annotated[str | None, reads("The column of images.")] = None
     text: Annotated[
-        str | None,
-        reads(
-            "The column of texts, or a template of several: '{title}\\n{body}'.", metavar="COLUMN|TEMPLATE"
-        ),
+        str | None, reads("Texts, or a template: '{title}\\n{body}'.", metavar="COLUMN|TEMPLATE")
     ] = None
     label_column: Annotated[str | None, reads("The column of labels; '' for none.")] = None
     id_column: IdColumnOption = None
@@ -176,8 +172,7 @@ class LabeledInput(Input):
     labels: Annotated[
         str | None,
         reads(
-            "Labels instead of those of the input: a column of it, a CSV or Parquet table with the columns id "
-            "and label (or TABLE::COLUMN), or 'none'.",
+            "Instead of those of the input: a column of it, a table with id and label (or TABLE::COLUMN), or 'none'.",
             metavar="COLUMN|TABLE",
         ),
     ] = None
@@ -193,8 +188,7 @@ class Running:
 
     jobs: Annotated[int | None, runs_on("Threads; every core by default.", min=1)] = None
     memory: Annotated[
-        str | None,
-        runs_on("Most memory for rows of files, such as 2GB; 1GiB by default.", metavar="SIZE"),
+        str | None, runs_on("Most for rows of files, such as 2GB; 1GiB by default.", metavar="SIZE")
     ] = None
     engine: EngineOption = None
     address: AddressOption = None

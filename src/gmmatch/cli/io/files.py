@@ -69,9 +69,7 @@ def updating(picks: Path, *, in_place: bool = True) -> Iterator[Selection]:
 class TableOutput:
     """Where the table of a command goes, and whether the rest is JSON."""
 
-    output: Annotated[
-        Path | None, output_path("File for the table: .csv or .parquet; '-' prints it as CSV.")
-    ] = None
+    output: Annotated[Path | None, output_path("A table, .csv or .parquet; '-' prints it as CSV.")] = None
     force: ForceOption = False
     as_json: JsonOption = False
 
@@ -105,19 +103,12 @@ class Report:
     gmmatch.errors.InvalidInputError: --map goes with --report: say where the page goes.
     """
 
-    report: Annotated[
-        Path | None, output_path("Also write a page (.html) that shows what was found.", "--report")
-    ] = None
-    projection: Annotated[
-        Literal["pca", "tsne"],
-        writes("The map of the page; t-SNE is for at most 4,000 rows.", "--map"),
-    ] = "pca"
+    report: Annotated[Path | None, output_path("Also write a page (.html) of it.", "--report")] = None
+    projection: Annotated[Literal["pca", "tsne"], writes("Of the page; t-SNE of 4,000 rows.", "--map")] = (
+        "pca"
+    )
     source: Annotated[
-        str | None,
-        writes(
-            "The images or texts to show on the page, if they are not where they were embedded from.",
-            "--source",
-        ),
+        str | None, writes("The images or texts for the page, if not where they were embedded from.")
     ] = None
 
     def check(self, source: str, *, force: bool) -> None:
