@@ -104,10 +104,6 @@ class TestMembers:
         with pytest.raises(InvalidInputError, match="label_column='label'"):
             open_source(path, embedding_column="test", label_column="label")
 
-    def test_several_members_must_be_told_apart(self, path):
-        with pytest.raises(InvalidInputError, match="several columns of embeddings"):
-            open_source(path)
-
     def test_a_member_that_is_not_there(self, path):
         with pytest.raises(InvalidInputError, match=r"'trian'.*Did you mean 'train'\?"):
             open_source(path, embedding_column="trian")
@@ -151,12 +147,6 @@ class TestErrors:
     def test_wrong_types(self, array):
         with pytest.raises(InvalidInputError, match="has dtype"):
             open_source(array)
-
-    def test_no_columns_in_a_plain_array(self, tmp_path):
-        np.save(tmp_path / "x.npy", X)
-        for spec in (X, tmp_path / "x.npy"):
-            with pytest.raises(InvalidInputError, match="label_column='y'"):
-                open_source(spec, label_column="y")
 
     def test_other_objects(self):
         with pytest.raises(InvalidTypeError, match="spec has type dict"):

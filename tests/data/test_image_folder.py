@@ -110,23 +110,6 @@ class TestFingerprint:
 
 
 class TestErrors:
-    def test_empty(self, tmp_path):
-        with pytest.raises(InvalidInputError, match="is empty"):
-            open_source(tmp_path)
-
-    def test_no_images(self, tmp_path):
-        (tmp_path / "a.txt").touch()
-        with pytest.raises(InvalidInputError, match=r"holds no images, only other files \(1 \.txt\)"):
-            open_source(tmp_path)
-
-    def test_a_single_image(self, tmp_path):
-        with pytest.raises(InvalidInputError, match="give the folder"):
-            open_source(make(tmp_path, "1.png") / "1.png")
-
-    def test_columns_make_no_sense(self, image_folder):
-        with pytest.raises(InvalidInputError, match=r"text_column='x': .* has no columns"):
-            open_source(image_folder, text_column="x")
-
     @pytest.mark.parametrize("arguments", [(0,), (-1,), (1.5,), (True,), (1, -1), (1, "a")])
     def test_batches(self, image_folder, arguments):
         with pytest.raises(InvalidInputError):

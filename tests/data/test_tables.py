@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from gmmatch.data import ImageBytes, load_image, open_source
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 
 from .helpers import check_protocol, png
 
@@ -79,14 +78,6 @@ def test_embeddings_keep_their_type(tmp_path, number, fixed):
     assert labels == [True, False] * 3 + [True]
 
 
-def test_ids_from_a_column(tmp_path):
-    path = write(tmp_path / "x.parquet", {"text": ["a", "b"], "key": ["k1", "k 2"]})
-    assert check_protocol(open_source(path, text_column="text", id_column="key"))[1] == ["k1", "k 2"]
-    path = write(tmp_path / "y.parquet", {"text": ["a", "b"], "key": ["k1", None]})
-    with pytest.raises(InvalidTypeError, match=r"row 1 of .*y\.parquet has nothing in column 'key'"):
-        list(open_source(path, text_column="text", id_column="key").batches(8))
-
-
 def test_a_column_name_with_a_dot(tmp_path):
     path = write(tmp_path / "x.parquet", {"a.text": ["a", "b"], "a": [1, 2]})
     assert check_protocol(open_source(path, text_column="a.text", label_column="a"))[::2] == (
@@ -95,81 +86,10 @@ def test_a_column_name_with_a_dot(tmp_path):
     )
 
 
-class TestSeveralFiles:
-    def test_rows_count_through_all_of_them_in_natural_order(self, tmp_path):
-        for number in (10, 9, 1):
-            texts = [f"{number}-{i}" for i in range(number % 4)]
-            write(
-                tmp_path / f"part{number}.parquet", {"text": pa.array(texts, pa.string())}, row_group_size=1
-            )
-        write(tmp_path / "part2.parquet", {"text": pa.array([], pa.string())})
-        source = open_source(tmp_path)
-        rows, ids, _ = check_protocol(source)
-        assert rows == ["1-0", "9-0", "10-0", "10-1"]
-        assert ids == [0, 1, 2, 3]
-        assert "a folder with 4 Parquet files" in source.describe()["how"]
-
-    def test_a_pattern(self, tmp_path):
-        for i in range(3):
-            write(tmp_path / f"part-{i}.parquet", {"text": [str(i)]})
-        assert check_protocol(open_source(f"{tmp_path}/part-[01].parquet"))[0] == ["0", "1"]
-        with pytest.raises(DataFileNotFoundError, match="no file matches"):
-            open_source(f"{tmp_path}/nothing-*.parquet")
-
-    def test_splits_are_told_by_their_names(self, tmp_path):
-        write(tmp_path / "data" / "train-00000-of-00002.parquet", {"text": ["a"]})
-        write(tmp_path / "data" / "train-00001-of-00002.parquet", {"text": ["b"]})
-        write(tmp_path / "data" / "test-00000-of-00001.parquet", {"text": ["c"]})
-        with pytest.raises(InvalidInputError, match="several splits"):
-            open_source(tmp_path)
-        source = open_source(tmp_path, split="train")
-        assert check_protocol(source)[0] == ["a", "b"]
-        assert "split 'train'" in source.how
-        with pytest.raises(InvalidInputError, match="single file"):
-            open_source(tmp_path / "data" / "test-00000-of-00001.parquet", split="test")
-
-    def test_all_must_have_the_columns(self, tmp_path):
-        write(tmp_path / "1.parquet", {"text": ["a"]})
-        write(tmp_path / "2.parquet", {"body": ["a"]})
-        with pytest.raises(InvalidInputError, match=r"2\.parquet has no column 'text', unlike 1\.parquet"):
-            open_source(tmp_path)
-
-
 class TestErrors:
     def test_no_rows(self, tmp_path):
         path = write(tmp_path / "x.parquet", {"text": pa.array([], pa.string())})
         assert check_protocol(open_source(path)) == ([], [], None)
-
-    def test_truncated(self, tmp_path):
-        path = write(tmp_path / "x.parquet", {"text": ["a" * 100] * 100})
-        data = path.read_bytes()
-        for content in (data[: len(data) // 2], b"", b"PAR1", b"hello"):
-            path.write_bytes(content)
-            with pytest.raises(
-                InvalidInputError, match=r"x\.parquet is not a Parquet file, or is truncated"
-            ) as caught:
-                open_source(path)
-            assert "\n" not in str(caught.value)
-
-    @pytest.mark.parametrize(
-        ("rows", "message"),
-        [
-            ([[1.0, 2.0], [3.0]], "row 1 of .* has an embedding of 1 numbers .* where 2 are expected"),
-            ([[1.0, 2.0], None], "row 1 of .* has no embedding"),
-            ([None, [1.0, 2.0]], "row 0 of .* has no embedding in column 'e': drop the row"),
-            ([[1.0, 2.0], [None, 1.0]], "row 1 of .* has a missing number"),
-        ],
-    )
-    def test_uneven_embeddings(self, tmp_path, rows, message):
-        path = write(tmp_path / "x.parquet", {"e": pa.array(rows, pa.list_(pa.float32()))})
-        for size in (1, 8):
-            with pytest.raises(InvalidInputError, match=message):
-                list(open_source(path).batches(size))
-
-    def test_labels_that_are_no_labels(self, tmp_path):
-        path = write(tmp_path / "x.parquet", {"text": ["a"], "boxes": pa.array([[1]], pa.list_(pa.int64()))})
-        with pytest.raises(InvalidInputError, match="label_column='boxes'"):
-            open_source(path, text_column="text", label_column="boxes")
 
 
 @pytest.mark.parametrize("row_groups", [1, 8])
@@ -188,15 +108,3 @@ def test_rows_are_streamed_not_loaded(tmp_path, row_groups):
         rows += len(batch)
     assert rows == 8000
     assert peak < (tmp_path / "x.parquet").stat().st_size / 3
-
-
-def test_fingerprint_knows_content_columns_and_order_but_not_the_place(tmp_path):
-    columns = {"text": ["a", "b"], "label": [1, 2], "other": [1, 2]}
-    reference = open_source(write(tmp_path / "x.parquet", columns)).fingerprint()
-    assert open_source(write(tmp_path / "elsewhere" / "y.parquet", columns)).fingerprint() == reference
-    others = {
-        open_source(tmp_path / "x.parquet", label_column="other").fingerprint(),
-        open_source(tmp_path / "x.parquet", label_column="").fingerprint(),
-        open_source(write(tmp_path / "z.parquet", {**columns, "text": ["a", "c"]})).fingerprint(),
-    }
-    assert len(others | {reference}) == 4

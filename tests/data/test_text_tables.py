@@ -1,187 +1,145 @@
-"""CSV and JSON lines: every text comes out as it went in, and damage is named by its line."""
+"""The same table in every format is the same rows, ids and labels: of one file, of several, and by columns."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import json
-import re
+import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gmmatch.data import BrokenRowError, open_source
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 
-from .helpers import check_protocol, read_all, read_usable
+from .helpers import check_protocol, read_all
 
-HOSTILE = ["plain", "two\nlines", 'quo"te', "com,ma; semi\ttab", "ünïcödé 写真", "", " spaces ", "'", "\r\n"]
-
-
-def write_csv(path, header, records, **options):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, **options)
-        writer.writerow(header)
-        writer.writerows(records)
-    return path
+SUFFIXES = ("csv", "tsv", "bars.csv", "csv.gz", "jsonl", "jsonl.gz", "parquet")
+every_format = pytest.mark.parametrize("suffix", SUFFIXES)
+TEXTS = ["plain", "two\nlines", 'quo"te', "com,ma; semi\ttab", "ünïcödé 写真", "", " spaces ", "'", "\r\n"]
 
 
-def write_json(path, records):
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
-
-
-class TestCSV:
-    @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-    def test_hostile_texts_survive(self, tmp_path, delimiter):
-        path = tmp_path / "x y.csv"
-        write_csv(
-            path,
-            ["text", "label"],
-            [(text, f"{i % 2}") for i, text in enumerate(HOSTILE)],
-            delimiter=delimiter,
+def write(path, columns):
+    """Write columns of texts, where None is nothing, in the format that the name says."""
+    records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        pq.write_table(
+            pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()}), path
         )
-        source = open_source(path)
-        rows, ids, labels = check_protocol(source)
-        assert rows == HOSTILE
-        assert ids == list(range(len(HOSTILE)))
-        assert labels == [str(i % 2) for i in range(len(HOSTILE))]
-        assert source.how == "text in column 'text', labels in column 'label' (by its name)"
+        return path
+    with (gzip.open if path.suffix == ".gz" else open)(path, "wt", newline="", encoding="utf-8") as file:
+        if ".jsonl" in path.name:
+            file.writelines(json.dumps(record) + "\n" for record in records)
+        else:
+            delimiter = "|" if ".bars" in path.name else {".tsv": "\t", ".gz": ";"}.get(path.suffix, ",")
+            table = csv.DictWriter(file, columns, delimiter=delimiter)
+            table.writeheader()
+            table.writerows(records)
+    return path
 
-    @given(texts=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00")), max_size=10))
-    def test_any_texts_survive(self, tmp_path_factory, texts):
-        path = tmp_path_factory.mktemp("csv") / "x.csv"
-        write_csv(path, ["text", "n"], [(text, "1") for text in texts])
-        assert read_all(open_source(path, text_column="text"))[0] == texts
 
-    def test_an_empty_label_is_none_and_numbers_stay_text(self, tmp_path):
-        path = write_csv(tmp_path / "x.csv", ["text", "label", "key"], [("a", "", "007"), ("b", "03", "8")])
-        _, ids, labels = check_protocol(open_source(path, text_column="text", id_column="key"))
-        assert (ids, labels) == (["007", "8"], [None, "03"])
-
-    def test_a_byte_order_mark_and_a_gzip_file(self, tmp_path):
-        path = tmp_path / "x.csv.gz"
-        path.write_bytes(gzip.compress("\ufefftext\nä\n".encode()))
-        assert check_protocol(open_source(path))[0] == ["ä"]
-
-    def test_tsv_by_its_suffix_and_several_files(self, tmp_path):
-        for i in (10, 9):
-            write_csv(tmp_path / f"{i}.tsv", ["text", "label"], [(f"t{i}", "u")], delimiter="\t")
-        write_csv(tmp_path / "8.tsv", ["label", "text"], [("v", "t8")], delimiter="\t")
-        assert check_protocol(open_source(tmp_path)) == (["t8", "t9", "t10"], [0, 1, 2], ["v", "u", "u"])
-
-    def test_only_a_header(self, tmp_path):
-        assert check_protocol(open_source(write_csv(tmp_path / "x.csv", ["text"], []))) == ([], [], None)
-
-    @pytest.mark.parametrize(
-        ("content", "message"),
-        [
-            (b"", "x.csv is empty"),
-            (b"text,label\na,1\nb\n", "line 3 of .* it has 1 cells, and the header has 2"),
-            (
-                b'text,label\na,1\n"b,2\n',
-                "x.csv is not a CSV file, or is truncated or damaged: line 3: unexpected end of data",
-            ),
-            (b"text,label\ncaf\xe9,1\n", "is not UTF-8 text"),
-            (b"text,text\na,1\n", "two columns named 'text'"),
-            (b"title,body\na,1\n", "several columns of text"),
-        ],
+@every_format
+def test_texts_labels_and_ids_come_back(tmp_path, suffix):
+    labels = ["u", None, "03", *"wwwwww"]
+    keys = [f"k {i}" for i in range(9)]
+    path = write(tmp_path / f"x y.{suffix}", {"text": TEXTS, "label": labels, "key": keys})
+    source = open_source(path, text_column="text", id_column="key")
+    assert check_protocol(source) == (TEXTS, keys, labels)
+    assert "labels in column 'label' (by its name), ids in column 'key'" in source.how
+    assert check_protocol(open_source(path, text_column="text", label_column=""))[1:] == (
+        list(range(9)),
+        None,
     )
-    def test_damage(self, tmp_path, content, message):
-        (tmp_path / "x.csv").write_bytes(content)
-        with pytest.raises(InvalidInputError, match=message) as caught:
-            read_usable(open_source(tmp_path / "x.csv"))
-        assert "\n" not in str(caught.value)
 
-    def test_numbers_are_no_column_names(self, tmp_path):
-        path = write_csv(tmp_path / "x.csv", ["0.5", "-1.25", "cat"], [("0.25", "3", "dog")] * 3)
-        with pytest.raises(InvalidInputError, match=r"begins with numbers \('0.5', '-1.25', 'cat'\)"):
-            open_source(path)
-        path = write_csv(
-            tmp_path / "y.csv", ["0", "1", "2"], [("0.25", "3", "1")] * 3
-        )  # as pandas names them
-        assert open_source(path).n_rows == 3
 
-    def test_other_columns_in_the_second_file(self, tmp_path):
-        write_csv(tmp_path / "1.csv", ["text"], [("a",)])
-        write_csv(tmp_path / "2.csv", ["body"], [("a",)])
-        with pytest.raises(InvalidInputError, match=r"2\.csv has no column 'text', unlike 1\.csv"):
+@every_format
+def test_files_of_a_folder_are_read_in_natural_order_whatever_the_order_of_their_columns(tmp_path, suffix):
+    for number in (10, 9, 1):
+        texts = [f"{number}-{i}" for i in range(number % 4)]
+        columns = {"text": texts, "label": ["u"] * len(texts)}
+        write(
+            tmp_path / f"part{number}.{suffix}", dict(reversed(columns.items())) if number == 9 else columns
+        )
+    assert check_protocol(open_source(tmp_path))[::2] == (["1-0", "9-0", "10-0", "10-1"], ["u"] * 4)
+    assert check_protocol(open_source(f"{tmp_path}/part*0.{suffix}"))[0] == ["10-0", "10-1"]
+    with pytest.raises(DataFileNotFoundError, match="no file matches"):
+        open_source(f"{tmp_path}/nothing-*.{suffix}")
+    if "jsonl" not in suffix:  # whose records may lack a key
+        write(tmp_path / f"part11.{suffix}", {"body": ["a"], "label": ["u"]})
+        with pytest.raises(InvalidInputError, match=r"part11\..* has no column 'text', unlike part1\."):
             list(open_source(tmp_path).batches(1))
 
 
-class TestJSONLines:
-    def test_hostile_texts_survive(self, tmp_path):
-        texts = [*HOSTILE, "\x00", "\ud83d\ude00"]
-        path = write_json(tmp_path / "x.jsonl", [{"text": t, "label": i} for i, t in enumerate(texts)])
-        rows, _, labels = check_protocol(open_source(path))
-        assert rows == [json.loads(json.dumps(text)) for text in texts]
-        assert labels == list(range(len(texts)))
-
-    def test_missing_keys_and_nulls(self, tmp_path):
-        records = [{"text": None}, {"text": "a", "label": "u"}, {"label": None}, {"text": "b", "label": 3}]
-        path = write_json(tmp_path / "x.ndjson", records)
-        rows, _, labels = check_protocol(open_source(path))
-        assert (rows[1], rows[3], labels) == ("a", "b", [None, "u", None, 3])
-        assert [str(rows[i]) for i in (0, 2)] == [
-            f"line {i} of {path} has no text in column 'text'." for i in (1, 3)
-        ]
-
-    def test_empty_lines_a_byte_order_mark_and_no_final_newline(self, tmp_path):
-        (tmp_path / "x.json").write_bytes(b'\xef\xbb\xbf{"text": "a"}\r\n\n   \n{"text": "b"}')
-        assert check_protocol(open_source(tmp_path / "x.json"))[0] == ["a", "b"]
-
-    def test_ids_and_gzip(self, tmp_path):
-        path = tmp_path / "x.jsonl.gz"
-        path.write_bytes(gzip.compress(b'{"text": "a", "k": "one"}\n{"text": "b", "k": 2}\n'))
-        assert check_protocol(open_source(path, text_column="text", id_column="k"))[1] == ["one", 2]
-
-    @pytest.mark.parametrize(
-        ("content", "message"),
-        [
-            (b"", "is empty"),
-            (b'{"text": "a"}\n{"text": "b', "line 2 of .*x.jsonl cannot be read: the file ends within it"),
-            (b'{"text": "a"}\nnonsense\n{"text": "b"}\n', "line 2 of .* not valid JSON"),
-            (b'[\n{"text": "a"}\n]\n', "line 1 of .* begins a list; write one JSON object per line"),
-            (b'[{"text": "a"}]\n', "line 1 of .* holds a list"),
-            (b'"a"\n', "holds a single value"),
-            (b'{"text": "caf\xe9"}\n', "line 1 of .* not valid JSON"),
-            (b'{"n": 1}\n', "no column of images, text or embeddings; its columns are 'n'"),
-        ],
-    )
-    def test_damage(self, tmp_path, content, message):
-        (tmp_path / "x.jsonl").write_bytes(content)
-        with pytest.raises(InvalidInputError, match=message) as caught:
-            read_usable(open_source(tmp_path / "x.jsonl"))
-        assert "\n" not in str(caught.value)
-
-    def test_a_truncated_gzip_file(self, tmp_path):
-        data = gzip.compress("".join(f'{{"text": "{i * 7919}"}}\n' for i in range(5000)).encode())
-        (tmp_path / "x.jsonl.gz").write_bytes(data[: len(data) // 2])
-        with pytest.raises(InvalidInputError, match=r"x.jsonl.gz is .* truncated or damaged: line \d+: "):
-            list(open_source(tmp_path / "x.jsonl.gz").batches(10))
-
-    def test_a_value_of_another_type_names_its_line(self, tmp_path):
-        path = write_json(tmp_path / "x.jsonl", [{"text": "a", "label": 1}] * 150 + [{"text": 3, "label": 1}])
-        row = list(open_source(path).batches(10))[-1].rows[0]
-        assert isinstance(row, BrokenRowError)
-        assert re.search(r"line 151 of .*x\.jsonl has int in column 'text'", str(row))
-        path = write_json(
-            tmp_path / "y.jsonl", [{"text": "a", "label": 1}] * 2 + [{"text": "b", "label": [1]}]
-        )
-        with pytest.raises(InvalidTypeError, match=r"line 3 of .*y\.jsonl has list in column 'label'"):
-            list(open_source(path).batches(10))
+@every_format
+def test_splits_are_told_by_the_names_of_files(tmp_path, suffix):
+    for name in ("train-00000-of-00002", "train-00001-of-00002", "test-00000-of-00001"):
+        write(tmp_path / "data" / f"{name}.{suffix}", {"text": [name]})
+    with pytest.raises(InvalidInputError, match="several splits"):
+        open_source(tmp_path)
+    for spec in (tmp_path, f"{tmp_path}/data/*.{suffix}"):
+        source = open_source(spec, split="train")
+        assert check_protocol(source)[0] == ["train-00000-of-00002", "train-00001-of-00002"]
+    with pytest.raises(InvalidInputError, match="single file"):
+        open_source(tmp_path / "data" / f"test-00000-of-00001.{suffix}", split="test")
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_fingerprint_depends_on_content_and_columns(tmp_path, suffix):
-    def write(name, texts):
-        path = tmp_path / (name + suffix)
-        if suffix == ".csv":
-            return write_csv(path, ["text", "label"], [(text, "1") for text in texts])
-        return write_json(path, [{"text": text, "label": 1} for text in texts])
+@every_format
+def test_fingerprints_know_content_columns_and_order_but_not_the_place(tmp_path, suffix):
+    columns = {"text": ["a", "b"], "label": ["1", "2"], "other": ["1", "2"]}
+    path = write(tmp_path / f"x.{suffix}", columns)
 
-    reference = open_source(write("a", ["x", "y"])).fingerprint()
-    assert open_source(write("b", ["x", "y"])).fingerprint() == reference
-    assert open_source(write("c", ["x", "z"])).fingerprint() != reference
-    assert open_source(write("d", ["x", "y"]), label_column="").fingerprint() != reference
+    def fingerprint(path, **options):
+        return open_source(path, **{"text_column": "text", **options}).fingerprint()
+
+    (tmp_path / "elsewhere").mkdir()
+    assert fingerprint(shutil.copy(path, tmp_path / "elsewhere" / f"y.{suffix}")) == fingerprint(path)
+    backwards = write(tmp_path / f"z.{suffix}", {name: cells[::-1] for name, cells in columns.items()})
+    changed = write(tmp_path / f"w.{suffix}", {**columns, "text": ["a", "c"]})
+    options = [{"label_column": "other"}, {"label_column": ""}, {"text_column": "{text}-{other}"}]
+    others = [fingerprint(backwards), fingerprint(changed), *(fingerprint(path, **one) for one in options)]
+    assert len({fingerprint(path), *others}) == 6
+
+
+def test_a_row_without_an_id_is_named(tmp_path):
+    path = write(tmp_path / "x.parquet", {"text": ["a", "b"], "key": ["k1", None]})
+    with pytest.raises(InvalidTypeError, match=r"row 1 of .*x\.parquet has nothing in column 'key'"):
+        list(open_source(path, text_column="text", id_column="key").batches(8))
+
+
+@given(texts=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00")), max_size=10))
+def test_any_texts_survive_in_csv(tmp_path_factory, texts):
+    path = write(tmp_path_factory.mktemp("csv") / "x.csv", {"text": texts, "n": ["1"] * len(texts)})
+    assert read_all(open_source(path, text_column="text"))[0] == texts
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rows"),
+    [
+        ("x.csv", "\ufefftext\nä\n", ["ä"]),
+        ("x.csv", "text\n", []),
+        ("x.csv", "0,1,2\nd,e,f\n", None),  # columns as pandas names them
+        ("x.json", '\ufeff{"text": "a"}\r\n\n   \n{"text": "b"}', ["a", "b"]),
+    ],
+)
+def test_marks_empty_lines_and_headers(tmp_path, name, content, rows):
+    (tmp_path / name).write_text(content, encoding="utf-8", newline="")
+    source = open_source(tmp_path / name, text_column="1" if rows is None else "text")
+    assert check_protocol(source)[0] == (["e"] if rows is None else rows)
+
+
+def test_missing_keys_and_values_of_another_type(tmp_path):
+    records = [{"text": None}, {"text": "a", "label": "u"}, {"label": None}, {"text": "b", "label": 3}] * 40
+    path = tmp_path / "x.ndjson"
+    path.write_text("".join(json.dumps(record) + "\n" for record in [*records, {"text": 3}]))
+    rows, _, labels = check_protocol(open_source(path))
+    assert (rows[1], rows[3], labels[:4]) == ("a", "b", [None, "u", None, 3])
+    assert [str(rows[i]) for i in (0, 2)] == [
+        f"line {i} of {path} has no text in column 'text'." for i in (1, 3)
+    ]
+    assert isinstance(rows[160], BrokenRowError)
+    assert str(rows[160]).startswith(f"line 161 of {path} has int in column 'text'")

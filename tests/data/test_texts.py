@@ -49,12 +49,6 @@ class TestTemplates:
         assert labels == ["math", "talk", "talk"]
         assert "text by the template" in source.how
 
-    def test_the_fingerprint_depends_on_it(self, tmp_path, suffix):
-        path = write(tmp_path / f"x.{suffix}", PAIRS)
-        templates = ["instruction", "{instruction}", "{instruction} {output}", "{instruction}\n{output}"]
-        prints = {open_source(path, text_column=template).fingerprint() for template in templates}
-        assert len(prints) == len(templates)
-
     @pytest.mark.parametrize(
         ("template", "message"),
         [

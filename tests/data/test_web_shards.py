@@ -7,7 +7,7 @@ import pytest
 from gmmatch.data import load_image, open_source
 from gmmatch.errors import InvalidInputError
 
-from .helpers import check_protocol, png, read_usable, write_tar
+from .helpers import check_protocol, png, write_tar
 
 
 def sample(key, value, label):
@@ -107,21 +107,3 @@ class TestErrors:
                 InvalidInputError, match=r"x\.tar is not a tar file, or is truncated or damaged"
             ):
                 list(open_source(path).batches(1))
-
-    def test_no_samples(self, tmp_path):
-        with pytest.raises(InvalidInputError, match="holds no samples"):
-            open_source(write_tar(tmp_path / "x.tar", [("README", b"x")]))
-
-    def test_no_usable_member(self, tmp_path):
-        with pytest.raises(InvalidInputError, match="no column of images, text or embeddings"):
-            open_source(write_tar(tmp_path / "x.tar", [("1.mp3", b"x")]))
-
-    def test_a_member_twice(self, tmp_path):
-        path = write_tar(tmp_path / "x.tar", [("1.txt", b"x"), ("1.txt", b"y")])
-        with pytest.raises(InvalidInputError, match=r"two members 1\.txt"):
-            open_source(path)
-
-    def test_text_that_is_no_text(self, tmp_path):
-        path = write_tar(tmp_path / "x.tar", [("1.txt", b"\xff\xfe\xff")])
-        with pytest.raises(InvalidInputError, match=r"1 of .*x\.tar is not UTF-8 text"):
-            read_usable(open_source(path))

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from gmmatch.data import open_source
-from gmmatch.errors import InvalidInputError
 
 NUMBERS = np.random.default_rng(0).normal(size=(250, 3)).round(3)
 FRAME = pd.DataFrame(NUMBERS, columns=["width", "height", "depth"])
@@ -79,20 +78,3 @@ def test_numbers_beside_texts_are_no_vectors(tmp_path):
     measured = FRAME.assign(target=NUMBERS[:, 0])  # a measurement is neither a label nor a feature
     source = open_source(write(measured, tmp_path / "y.parquet", index=False))
     assert rows_of(source).shape == (250, 3) and not source.has_labels
-
-
-@pytest.mark.parametrize(
-    ("suffix", "value", "words"),
-    [
-        ("csv", "", "line 202 of .* has no number in column 'height'"),
-        ("csv", "tall", "line 202 of .* has 'tall', which is no number, in column 'height'"),
-        ("parquet", None, "row 200 of .* has no number in column 'height'"),
-    ],
-)
-def test_a_missing_number_is_named(tmp_path, suffix, value, words):
-    height = FRAME["height"].astype(object)
-    height[200] = value
-    frame = FRAME.assign(height=height.astype(float) if value is None else height)
-    source = open_source(write(frame, tmp_path / f"x.{suffix}", index=False))
-    with pytest.raises(InvalidInputError, match=words):
-        rows_of(source)
