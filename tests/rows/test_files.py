@@ -80,6 +80,18 @@ def test_rows_are_mapped_a_few_at_a_time(tmp_path, read):
     assert peak < X.nbytes / 2
 
 
+def test_an_array_of_mapped_rows_is_not_in_memory(tmp_path):
+    X = np.arange(400_000, dtype=np.float32).reshape(50_000, 8)
+    np.save(tmp_path / "x.npy", X)
+    with gm.open_rows(tmp_path / "x.npy", n_jobs=1) as rows:
+        tracemalloc.start()
+        values = rows.map_array(first_columns)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert np.array_equal(values, X[:, :4])
+    assert peak < values.nbytes
+
+
 def test_temporary_files_are_deleted(data, paths, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = set(tmp_path.iterdir())

@@ -27,41 +27,42 @@ class Components:
 
     def __init__(self, points: Points, least: float) -> None:
         self.points, self.least = points, least
-        self.labels = np.arange(len(points))
+        # Each row has another one of its component, until one has itself.
+        self.parents = np.arange(len(points.rows))
         self._lock = threading.Lock()
 
     def add(self, i: Indices, j: Indices) -> None:
         """Check candidates and connect their rows."""
-        open_pairs = self.labels[i] != self.labels[j]
+        with self._lock:
+            open_pairs = self.find(i) != self.find(j)
         i, j = i[open_pairs], j[open_pairs]
         near = pair_cosines(self.points, i, self.points, j) >= self.least
         if near.any():
             with self._lock:
-                self.labels = connect(self.labels, i[near], j[near])
+                self.connect(i[near], j[near])
 
+    def find(self, rows: Indices) -> Indices:
+        """Return the row that stands for the component of each of these rows."""
+        parents = self.parents[rows]
+        while (self.parents[parents] != parents).any():
+            parents = self.parents[parents]
+        self.parents[rows] = parents
+        return parents
 
-def connect(labels: Indices, i: Indices, j: Indices) -> Indices:
-    """Return the components after their rows i and j have been connected.
-
-    Examples
-    --------
-    >>> connect(np.array([0, 1, 0, 3]), np.array([2]), np.array([3]))
-    array([0, 1, 0, 0])
-    """
-    present, inverse = np.unique(np.concatenate([labels[i], labels[j]]), return_inverse=True)
-    ends = inverse.reshape(2, -1)
-    graph = coo_matrix((np.ones(len(i), dtype=np.int8), (ends[0], ends[1])), shape=(len(present),) * 2)
-    _, component = connected_components(graph, directed=False)
-    _, firsts = np.unique(component, return_index=True)
-    lookup = np.arange(len(labels))
-    lookup[present] = present[firsts[component]]
-    return lookup[labels]
+    def connect(self, i: Indices, j: Indices) -> None:
+        """Make one component of the two of each pair."""
+        present, ends = np.unique([self.find(i), self.find(j)], return_inverse=True)
+        ends = ends.reshape(2, -1)
+        graph = coo_matrix((np.ones(len(i), dtype=np.int8), (ends[0], ends[1])), shape=(len(present),) * 2)
+        _, component = connected_components(graph, directed=False)
+        _, firsts = np.unique(component, return_index=True)
+        self.parents[present] = present[firsts[component]]
 
 
 def choose_representatives(
     points: Points, components: Indices, counts: Indices, least: float
 ) -> tuple[Indices, Vector]:
-    """Return the position that each row is a duplicate of (-1 for none), and their cosine (NaN for none).
+    """Return the row that each row is a duplicate of (-1 for none), and their cosine (NaN for none).
 
     Of a chain of near-duplicates the first row may have little in common with the last. So the rows of a component
     are visited in the order of how typical they are, by their mean cosine to all its rows, the lowest row first
@@ -77,7 +78,7 @@ def choose_representatives(
     least : float
         The least cosine of duplicates.
     """
-    original, similarity = np.full(len(points), -1), np.full(len(points), np.nan)
+    original, similarity = np.full(len(components), -1), np.full(len(components), np.nan)
     for batch in _batches(components):
         if len(batch[0]) > SMALL:
             _visit_large(points, batch[0], counts, least, original, similarity)

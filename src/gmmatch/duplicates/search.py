@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,11 +18,11 @@ from gmmatch.duplicates.sketch import (
     StandardizedRows,
     first_equal,
     pair_cosines,
-    unit_rows,
 )
 from gmmatch.duplicates.threshold import natural_threshold, values_tell
 from gmmatch.errors import InvalidInputError
 from gmmatch.frames import SHOWN, html_table
+from gmmatch.preprocess import UnitLength
 from gmmatch.rows import Rows, open_rows
 from gmmatch.rows.base import RowMap
 
@@ -33,6 +32,9 @@ _TOLERANCE = 1e-7
 _LEAST, _COPIES = 0.9, 1.0 - 1e-6
 # The same for standardized rows, whose constant column halves the distance of cosines from 1.
 _LEAST_STANDARDIZED = 0.95
+Pairs: TypeAlias = tuple[Indices, Indices, Vector]
+"""Rows on the left and on the right, and their cosines."""
+
 # Rows that show in which steps the values of a column come.
 _STEP_ROWS = 500
 
@@ -62,8 +64,9 @@ def duplicates(
         Another set of rows, such as a test set: find the rows of ``X`` that have a near-duplicate there, instead of
         those that have one in ``X``.
     engine, memory_limit, n_jobs
-        How it runs; see :func:`~gmmatch.open_rows`. The result does not depend on it. Short vectors of all rows are
-        in memory: up to 260 bytes a row, or rows of at most 96 columns themselves.
+        How it runs; see :func:`~gmmatch.open_rows`. The result does not depend on it. Short vectors of all rows
+        (up to 260 bytes, or rows of at most 96 columns themselves) are in memory; of rows in files, in a temporary
+        file.
 
     Returns
     -------
@@ -85,14 +88,13 @@ def duplicates(
         raise InvalidInputError(f"threshold={threshold!r}: expected a cosine above 0 and at most 1.")
     options = {"engine": engine, "memory_limit": memory_limit, "n_jobs": n_jobs}
     with open_rows(X, **options) as rows, one_blas_thread():
-        numbers = np.arange(len(rows))
-        least = threshold
+        numbers, least = np.arange(len(rows)), threshold
         if least is None:
             bounds = {"least": _LEAST, "copies": _COPIES}
-            least, _ = natural_threshold(rows, numbers, unit_rows, n_queries=500, among=50_000, **bounds)
+            least, _ = natural_threshold(rows, numbers, UnitLength(), n_queries=500, among=50_000, **bounds)
         if against is None:
             firsts = first_equal(rows, numbers)
-            pairs = _search_within(rows, numbers, firsts, unit_rows, least - _TOLERANCE, n_jobs)
+            pairs = _search_within(rows, np.unique(firsts), firsts, UnitLength(), least - _TOLERANCE, n_jobs)
         else:
             with open_rows(against, name="against", **options) as others:
                 if others.n_features != rows.n_features:
@@ -111,7 +113,8 @@ def find_duplicates(rows: Rows, *, mask: Mask | None = None, n_jobs: int | None 
     standardized, and rows are copies if they are so near each other in all of them that 0.05 such pairs are expected
     by chance in the whole data set. Where values come in steps (grades, counts, categories) and the steps are wider
     than that, equal rows are natural, and nothing is called a copy. Of each group of copies the most typical row
-    stays, and has -1.
+    stays, and has -1. Of copies that are hardly near enough, a few in a hundred are missed: time grows only little
+    faster than the number of rows.
 
     Parameters
     ----------
@@ -143,7 +146,7 @@ def find_duplicates(rows: Rows, *, mask: Mask | None = None, n_jobs: int | None 
     with one_blas_thread():
         # Copies must not hide what the values of a column are like.
         firsts = first_equal(rows, numbers)
-        distinct = numbers[np.unique(firsts)]
+        distinct = np.unique(firsts[numbers])
         sample = rows.take(_draw(distinct, SAMPLE))
         normalize = StandardizedRows.fit(sample)
         least, distance = natural_threshold(
@@ -151,7 +154,7 @@ def find_duplicates(rows: Rows, *, mask: Mask | None = None, n_jobs: int | None 
         )
         if not values_tell(sample[:_STEP_ROWS] / normalize.scale, distance):
             return np.full(len(rows), -1)
-        original, _ = _search_within(rows, numbers, firsts, normalize, least, n_jobs, exact=False)
+        original, _ = _search_within(rows, distinct, firsts, normalize, least, n_jobs, exact=False)
     return original
 
 
@@ -161,53 +164,51 @@ def _draw(numbers: Indices, size: int) -> Indices:
 
 
 def _search_within(
-    rows: Rows, numbers: Indices, firsts: Indices, normalize: RowMap, least: float, n_jobs: int | None, *,
+    rows: Rows, distinct: Indices, firsts: Indices, normalize: RowMap, least: float, n_jobs: int | None, *,
     exact: bool = True,
 ) -> tuple[Indices, Vector]:  # fmt: skip
-    """Return the original of each row among these rows, and their cosine; ``firsts`` are those of exact copies."""
-    # Exact copies stand together: many of them cost nothing.
-    distinct, inverse, counts = np.unique(firsts, return_inverse=True, return_counts=True)
-    sketch = Sketch.fit(normalize, rows.take(_draw(numbers[distinct], SAMPLE)), least, exact=exact)
-    points = Points.of(rows, numbers[distinct], sketch)
+    """Return the original of each row, and their cosine; ``firsts`` are those of exact copies, the distinct rows."""
+    sketch = Sketch.fit(normalize, rows.take(_draw(distinct, SAMPLE)), least, exact=exact)
+    points = Points.of(rows, distinct, sketch)
     components = Components(points, least)
-    candidate_pairs(
-        points.short, None, points.sketch.level(least, points.short), components.add, _count_threads(n_jobs)
+    candidate_pairs(points, None, least, components.add, _count_threads(n_jobs), exact=exact)
+    counts = np.bincount(firsts, minlength=len(rows))
+    original, similarity = choose_representatives(
+        points, components.find(np.arange(len(rows))), counts, least
     )
-    original, similarity = choose_representatives(points, components.labels, counts, least)
     # A copy has the original of the row that it copies, or that row itself.
-    original, similarity = np.where(original >= 0, distinct[original], -1)[inverse], similarity[inverse]
-    copies = (firsts != np.arange(len(numbers))) & (original < 0)
-    original[copies], similarity[copies] = firsts[copies], 1.0
-    every_original, every_similarity = np.full(len(rows), -1), np.full(len(rows), np.nan)
-    every_original[numbers] = np.where(original >= 0, numbers[original], -1)
-    every_similarity[numbers] = similarity
-    return every_original, every_similarity
+    copies = np.flatnonzero(firsts != np.arange(len(rows)))
+    sources = firsts[copies]
+    stay = original[sources] < 0
+    original[copies] = np.where(stay, sources, original[sources])
+    similarity[copies] = np.where(stay, 1.0, similarity[sources])
+    return original, similarity
 
 
 def _search_between(rows: Rows, others: Rows, least: float, n_jobs: int | None) -> tuple[Indices, Vector]:
     """Return the row of the others that each row is most similar to, and their cosine."""
-    sketch = Sketch.fit(unit_rows, rows.take(_draw(np.arange(len(rows)), SAMPLE)), least)
+    sketch = Sketch.fit(UnitLength(), rows.take(_draw(np.arange(len(rows)), SAMPLE)), least)
     left, right = (Points.of(side, np.arange(len(side)), sketch) for side in (rows, others))
-    original, similarity = np.full(len(rows), -1), np.full(len(rows), np.nan)
-    lock = threading.Lock()
+    pairs: list[Pairs] = []
 
-    def keep_best(i: Indices, j: Indices) -> None:
+    def add(i: Indices, j: Indices) -> None:
         cosines = pair_cosines(left, i, right, j)
         near = cosines >= least
-        i, j, cosines = i[near], j[near], cosines[near]
-        with lock:
-            known = np.unique(i[original[i] >= 0])
-            i, j = np.concatenate([i, known]), np.concatenate([j, original[known]])
-            cosines = np.concatenate([cosines, similarity[known]])
-            # The most similar one first, the lowest row among equals.
-            best = np.lexsort([j, -cosines.round(9), i])
-            row, first = np.unique(i[best], return_index=True)
-            original[row], similarity[row] = j[best[first]], cosines[best[first]]
+        pairs.append(_keep_best(i[near], j[near], cosines[near]))
 
-    candidate_pairs(
-        left.short, right.short, sketch.level(least, left.short), keep_best, _count_threads(n_jobs)
-    )
+    candidate_pairs(left, right, least, add, _count_threads(n_jobs))
+    original, similarity = np.full(len(rows), -1), np.full(len(rows), np.nan)
+    if pairs:
+        row, original_of_row, cosine = _keep_best(*map(np.concatenate, zip(*pairs, strict=True)))
+        original[row], similarity[row] = original_of_row, cosine
     return original, similarity
+
+
+def _keep_best(i: Indices, j: Indices, cosines: Vector) -> Pairs:
+    """Return the most similar pair of each row i, the lowest j among equals."""
+    best = np.lexsort([j, -cosines.round(9), i])
+    row, first = np.unique(i[best], return_index=True)
+    return row, j[best[first]], cosines[best[first]]
 
 
 def _count_threads(n_jobs: int | None) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, Vector, array_namespace, asarray_like, sample_indices
-from gmmatch.preprocess import RobustScale
+from gmmatch.preprocess import RobustScale, UnitLength
 from gmmatch.rows.base import RowMap, Rows
 
 # The most axes of a short vector; with these, rows of a few columns more are compared as they are.
@@ -34,22 +34,6 @@ _PRECISE_COLUMNS, _PRECISE_ROUNDING = 16, 1e-9
 _DEVIATIONS = 5.0
 # Numbers that are read at a time.
 READ_NUMBERS = 1 << 21
-
-
-def unit_rows(block: Any) -> Any:
-    """Return rows scaled to length 1; rows of zeros stay as they are.
-
-    Examples
-    --------
-    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    array([[0.6, 0.8],
-           [0. , 0. ]])
-    """
-    xp = array_namespace(block)
-    largest = xp.max(xp.abs(block), axis=1, keepdims=True)
-    scaled = block / xp.where(largest > 0.0, largest, xp.ones_like(largest))
-    lengths = xp.sqrt(xp.sum(scaled * scaled, axis=1, keepdims=True))
-    return scaled / xp.where(lengths > 0.0, lengths, xp.ones_like(lengths))
 
 
 class StandardizedRows(RobustScale):
@@ -83,8 +67,8 @@ class Sketch:
     Examples
     --------
     >>> X = np.random.default_rng(0).standard_normal((5, 200))
-    >>> short = Sketch(unit_rows, np.eye(200, 8))(X)
-    >>> short.shape, bool(np.all(short @ short.T >= unit_rows(X) @ unit_rows(X).T - 1e-6))
+    >>> short, points = Sketch(UnitLength(), np.eye(200, 8))(X), UnitLength()(X)
+    >>> short.shape, bool(np.all(short @ short.T >= points @ points.T - 1e-6))
     ((5, 9), True)
     """
 
@@ -132,7 +116,7 @@ class Sketch:
         points = xp.astype(points, xp.float32)
         heads = points @ xp.astype(asarray_like(self.axes, block), xp.float32)
         if not self.exact:
-            return unit_rows(heads)
+            return UnitLength()(heads)
         tails = xp.sum(points * points, axis=1) - xp.sum(heads * heads, axis=1)
         return xp.concat([heads, xp.sqrt(xp.clip(tails, 0.0, None))[:, None]], axis=1)
 
@@ -153,7 +137,7 @@ class Sketch:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Rows of length 1, of which only the short vectors are in memory.
+    """Rows of length 1, of which only the short vectors are at hand.
 
     Attributes
     ----------
@@ -161,8 +145,8 @@ class Points:
     numbers : int64 array of shape (m,)
         The rows that take part.
     sketch : Sketch
-    short : array of shape (m, c)
-        Their short vectors.
+    short : array of shape (n, c)
+        The short vectors of all rows.
     """
 
     rows: Rows
@@ -173,15 +157,11 @@ class Points:
     @classmethod
     def of(cls, rows: Rows, numbers: Indices, sketch: Sketch) -> Points:
         """Make the short vectors in one pass over the rows."""
-        short = rows.map_blocks(sketch)
-        return cls(rows, numbers, sketch, short if len(numbers) == len(rows) else short[numbers])
-
-    def __len__(self) -> int:
-        return len(self.numbers)
+        return cls(rows, numbers, sketch, rows.map_array(sketch))
 
     def take(self, index: Indices) -> Matrix:
         """Return rows of length 1 in float64."""
-        values: Matrix = self.sketch.normalize(self.rows.take(self.numbers[index]))
+        values: Matrix = self.sketch.normalize(self.rows.take(index))
         return values
 
 
@@ -201,7 +181,7 @@ def pair_cosines(left: Points, i: Indices, right: Points, j: Indices) -> Vector:
 
 
 def first_equal(rows: Rows, numbers: Indices) -> Indices:
-    """Return, for each of these rows, the position of the first one with the same values.
+    """Return the first of these rows with the same values as each of them; other rows have themselves.
 
     Examples
     --------
@@ -212,12 +192,13 @@ def first_equal(rows: Rows, numbers: Indices) -> Indices:
     mix = np.random.default_rng(rows.n_features).integers(1, 2**31, rows.n_features) | 1
     keys = rows.map_blocks(row_keys, mix)[numbers]
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    firsts = np.asarray(first[inverse.ravel()], dtype=np.int64)
-    copies = np.flatnonzero(firsts != np.arange(len(numbers)))
+    firsts = np.arange(len(rows))
+    firsts[numbers] = numbers[first[inverse.ravel()]]
+    copies = np.flatnonzero(firsts != np.arange(len(rows)))
     size = max(1, READ_NUMBERS // rows.n_features)
     for start in range(0, len(copies), size):
         some = copies[start : start + size]
-        same = (rows.take(numbers[some]) == rows.take(numbers[firsts[some]])).all(axis=1)
+        same = (rows.take(some) == rows.take(firsts[some])).all(axis=1)
         firsts[some[~same]] = some[~same]
     return firsts
 

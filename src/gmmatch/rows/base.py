@@ -27,6 +27,7 @@ from gmmatch._array import (
     sample_indices,
     to_numpy,
 )
+from gmmatch._threads import one_blas_thread
 from gmmatch.matching.compiled import write_residuals
 from gmmatch.matching.scan import best_rows, better_rows, row_norms
 from gmmatch.median.compiled import OBJECTIVE
@@ -130,6 +131,10 @@ class Rows(ABC):
             Each block gets the entries of its rows.
         """
         return self.run_blocks(function, args, per_row, None)
+
+    def map_array(self, row_map: RowMap) -> NDArray[Any]:
+        """Return the rows that ``row_map`` makes of these as one array; of rows in files, it is in a file itself."""
+        return self.map_blocks(row_map)
 
     def reduce_blocks(
         self, function: BlockFunction, *args: Any, per_row: PerRow = (), combine: Combine = operator.add
@@ -329,7 +334,8 @@ class LocalRows(Rows):
         if self.n_jobs == 1 or len(self) * self.n_features < _THREADED_ELEMENTS:
             yield from map(run, numbers)
             return
-        with ThreadPoolExecutor(self.n_jobs) as threads:
+        # Threads of BLAS would wait for the same cores by spinning.
+        with one_blas_thread(), ThreadPoolExecutor(self.n_jobs) as threads:
             # A few at a time: the results of many groups are large.
             for first in range(0, len(numbers), 4 * self.n_jobs):
                 yield from threads.map(run, numbers[first : first + 4 * self.n_jobs])

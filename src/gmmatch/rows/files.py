@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, read_only, to_numpy
-from gmmatch._threads import available_cores, resolve_jobs
+from gmmatch._threads import available_cores, one_blas_thread, resolve_jobs
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, GreedyTask, LocalRows, PerRow, RowMap
 from gmmatch.rows.npy import mapped
@@ -86,6 +86,11 @@ class FileRows(LocalRows):
             stop + self._span[0] - first, lambda low, high: self._reader.slice(first + low, first + high)
         )
 
+    def map_array(self, row_map: RowMap) -> NDArray[Any]:
+        """Return the rows that ``row_map`` makes of these, mapped from a temporary file if there is room for it."""
+        saved = self.map(row_map)._save(None)
+        return self.map_blocks(row_map) if saved is None else saved
+
     def iterate_blocks(
         self, function: BlockFunction, args: tuple[Any, ...], per_row: PerRow, edges: Indices
     ) -> Iterator[Any]:
@@ -147,8 +152,9 @@ class FileRows(LocalRows):
             return read_only(read(0, n))
         rows = np.empty((n, self.n_features), dtype=self._dtype)
         size = max(1, _MAP_ELEMENTS // self._reader.shape[1])
-        for first in range(0, n, size):
-            rows[first : first + size] = self._apply_maps(read(first, min(first + size, n)))
+        with one_blas_thread():  # pieces are small, and waiting threads spin
+            for first in range(0, n, size):
+                rows[first : first + size] = self._apply_maps(read(first, min(first + size, n)))
         return read_only(rows)
 
     def _apply_maps(self, block: NDArray[Any]) -> NDArray[Any]:
