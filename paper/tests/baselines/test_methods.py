@@ -36,11 +36,6 @@ def noisy_digits():
     return X, np.where(wrong, (true + random.integers(1, 10, len(true))) % 10, true), wrong
 
 
-def test_they_are_registered_by_entry_points():
-    assert set(ALL) <= set(gm.methods())
-    assert gm.method_class("el2n").__module__ == "gmmatch_paper.baselines.el2n"
-
-
 # ------------------------------------------------------------------------------------ what they keep
 
 
@@ -171,13 +166,6 @@ def test_weights_count_by_their_proportions(method):
     np.testing.assert_array_equal(select(method, sample_weight=weights * 64.0).order, first.order)
 
 
-@pytest.mark.parametrize("method", ALL)
-def test_preprocessing_comes_before_the_model(method):
-    by_hand = X / np.linalg.norm(X, axis=1, keepdims=True)
-    np.testing.assert_array_equal(select(method, preprocess="unit").order, select(method, by_hand).order)
-    assert not np.array_equal(select(method, preprocess="unit").order, select(method).order)
-
-
 @pytest.mark.parametrize("method", TRAINED)
 def test_given_scores_take_the_place_of_training(method):
     scores = np.random.default_rng(1).permutation(90).astype(float)
@@ -195,12 +183,6 @@ def test_torch_and_the_global_generators_are_left_as_they_were(method):
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_num_threads() == threads
     np.testing.assert_array_equal(np.random.get_state()[1], global_numpy)  # noqa: NPY002
-
-
-def test_the_provenance_says_what_was_trained():
-    model = select("el2n", epochs=3, runs=2, hidden=0).provenance["model"]
-    assert (model["proxy"], model["epochs"], model["runs"]) == ("softmax regression", 3, 2)
-    assert select("el2n").provenance["model"]["proxy"] == "one hidden layer of 64"
 
 
 @pytest.mark.parametrize(

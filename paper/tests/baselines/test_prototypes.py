@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from gmmatch.rows.array import ArrayRows
-from gmmatch_paper.baselines import prototypes
 from gmmatch_paper.baselines.prototypes import find_prototypes, prototype_distances
 
 RNG = np.random.default_rng(0)
@@ -25,12 +24,6 @@ def test_prototypes_are_the_means_of_well_separated_clusters():
     assert find() == pytest.approx(means[np.lexsort(means.T.round())], abs=1e-6)
 
 
-def test_the_distance_is_to_the_nearest_prototype():
-    points = find()
-    expected = np.linalg.norm(X[:, None] - points, axis=2).min(axis=1)
-    assert prototype_distances(ArrayRows(X), points) == pytest.approx(expected, rel=1e-12)
-
-
 def test_the_distance_of_a_row_far_from_the_origin_keeps_its_digits():
     assert prototype_distances(ArrayRows(np.array([[1e9 + 0.25]])), np.array([[1e9], [0.0]])).tolist() == [
         0.25
@@ -47,10 +40,3 @@ def test_rows_without_weight_make_no_prototype():
 def test_fewer_different_rows_than_clusters(X, recwarn):
     assert prototype_distances(ArrayRows(X), find(X, 4)) == pytest.approx(np.zeros(len(X)))
     assert not recwarn.list
-
-
-def test_many_rows_are_sampled(monkeypatch):
-    exact = find()
-    monkeypatch.setattr(prototypes, "SAMPLE_ROWS", 60)
-    assert find() == pytest.approx(CENTERS[np.lexsort(CENTERS.T)], abs=1.0)
-    assert not np.allclose(find(), exact, atol=1e-6)

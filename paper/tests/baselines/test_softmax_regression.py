@@ -53,12 +53,6 @@ def test_every_backend_gives_the_same_loss_and_gradient(kind, tmp_path):
     assert other[1] == pytest.approx(gradient, abs=1e-12)
 
 
-def test_a_start_at_the_optimum_stays_there():
-    problem = regression()
-    fitted = problem.fit()
-    assert problem.fit(fitted, max_iter=2) == pytest.approx(fitted, abs=1e-6)
-
-
 def test_a_certain_and_wrong_prediction_has_a_finite_loss_in_float32():
     problem = regression(dtype="float32")
     loss, gradient = problem.loss_and_gradient(

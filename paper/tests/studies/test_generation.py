@@ -17,10 +17,9 @@ from gmmatch.errors import DataFileNotFoundError, InvalidInputError  # noqa: E40
 from gmmatch_paper.studies.generation.blocks import blocks_of  # noqa: E402
 from gmmatch_paper.studies.generation.claims import CLAIMS, GM, SHARES  # noqa: E402
 from gmmatch_paper.studies.generation.features import feature_space, inception_features, space_name  # noqa: E402
-from gmmatch_paper.studies.generation.figures import draw_digits  # noqa: E402
 from gmmatch_paper.studies.generation.recipes import generation_recipe  # noqa: E402
 from gmmatch_paper.studies.generation.study import SPOILT, STUDY  # noqa: E402
-from gmmatch_paper.studies.generation.tables import generation_tables, generation_verdict  # noqa: E402
+from gmmatch_paper.studies.generation.tables import generation_tables  # noqa: E402
 from gmmatch_paper.studies.image_cells.cache import Cache  # noqa: E402
 from gmmatch_paper.studies.image_cells.cell import Places  # noqa: E402
 from gmmatch_paper.studies.image_cells.data import load_images  # noqa: E402
@@ -144,33 +143,11 @@ def test_tables_show_means_and_the_best_of_what_was_run() -> None:
     assert not any("±" in cell for one in once for row in one.rows for cell in row)
 
 
-def test_the_verdict_counts_the_statements() -> None:
-    results = made_up(as_the_paper_says())
-    assert generation_verdict(results) == "**yes** (7 of 7)"
-    worse = made_up({**as_the_paper_says(), ("none", "40%", "moderate"): 30.0})
-    assert generation_verdict(worse) == "**partly** (6 of 7)"
-
-
 def test_figures_are_drawn_and_small(tmp_path: Path) -> None:
     results = made_up(as_the_paper_says())
     draw_pictures(STUDY.named_pictures(), results, tmp_path)
     for name in STUDY.named_pictures():
         assert 3_000 < (tmp_path / name).stat().st_size < 200_000
-
-
-def test_the_figure_of_digits_says_what_was_run_and_what_was_not() -> None:
-    distances = {
-        (corruption, amount, method): 1.0
-        for corruption in ("none", f"{SPOILT}:20%")
-        for amount, methods in (("10%", METHODS), ("80%", METHODS[:2]))
-        for method in methods
-    }
-    del distances[f"{SPOILT}:20%", "10%", "herding"]
-    figure = draw_digits(made_up(distances))
-    titles = [panel.get_title() for panel in figure.axes if panel.get_title()]
-    assert titles == ["No corruption, 10% kept", "20% of images corrupted, 10% kept"]
-    empty = [panel for panel in figure.axes if not panel.images]
-    assert [text.get_text() for panel in empty for text in panel.texts] == ["–"]
 
 
 @pytest.mark.slow

@@ -49,9 +49,3 @@ def test_parts_that_only_the_earlier_record_has_stay():
     first = record({("easy", 0): 0.6})
     first["parts"]["maps"] = {"code": "m", "cells": []}
     assert set(joined_records(first, record({("easy", 1): 0.7}))["parts"]) == {"cells", "maps"}
-
-
-def test_neither_record_is_changed():
-    first, second = record({("easy", 0): 0.6}), record({("easy", 0): 0.7}, runs=("b",))
-    joined_records(first, second)
-    assert first == record({("easy", 0): 0.6}) and second == record({("easy", 0): 0.7}, runs=("b",))

@@ -50,11 +50,6 @@ def test_a_failed_cell_is_recorded_and_does_not_stop_the_rest(tmp_path: Path) ->
     assert (run["command"], run["cells"], run["failed"]) == ("gmmatch reproduce small", 2, 1)
 
 
-def test_without_it_an_error_ends_the_run(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="two"):
-        run_study(study_of(measure, 1, 2, 3), output=tmp_path)
-
-
 def test_a_failed_cell_is_measured_by_the_next_run_and_nothing_else(tmp_path: Path) -> None:
     run_study(study_of(measure, 1, 2, 3), output=tmp_path, long_run=LONG)
     again = Counting()

@@ -11,7 +11,7 @@ import pytest
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch_paper.studies import load_study, study_names
-from gmmatch_paper.studies.records import Journal, part_code, plain, read_record, write_results
+from gmmatch_paper.studies.records import Journal, part_code, plain, read_record
 from gmmatch_paper.studies.results import Cells, log_slope
 
 
@@ -35,13 +35,6 @@ def test_the_journal_keeps_cells_across_a_cut_off_line(tmp_path: Path) -> None:
     journal.path.write_text(journal.path.read_text() + '\n{"key": "second", "meas')
     journal.append("third", {"value": 3})
     assert journal.read() == {"first": {"value": 1}, "third": {"value": 3}}
-
-
-def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
-    target = tmp_path / "small.json"
-    with pytest.raises(TypeError):
-        write_results(target, {"schema": object()})
-    assert not target.exists()
 
 
 @pytest.mark.parametrize("content", ["{", '{"schema": 0}', "[]"])

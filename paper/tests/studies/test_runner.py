@@ -68,16 +68,6 @@ def test_an_interrupted_run_goes_on_without_repeating_finished_cells(tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["small.json"]
 
 
-def test_a_line_that_was_cut_off_is_measured_again(tmp_path: Path) -> None:
-    with pytest.raises(InterruptedRunError):
-        run_study(small_study(Recorder(break_at=4)), output=tmp_path)
-    journal = tmp_path / "small.partial.jsonl"
-    journal.write_text(journal.read_text()[:-7])
-    again = Recorder()
-    run_study(small_study(again), output=tmp_path)
-    assert again.calls == [(2, 1), (3, 0), (3, 1)]
-
-
 def test_a_finished_study_is_not_measured_again_and_a_larger_one_adds_cells(tmp_path: Path) -> None:
     run_study(small_study(Recorder()), output=tmp_path)
     again, larger, afresh = Recorder(), Recorder(), Recorder()
@@ -95,13 +85,6 @@ def test_cells_with_other_fixed_parameters_do_not_count(tmp_path: Path) -> None:
     results = run_study(small_study(other, scale=100.0), output=tmp_path)
     assert len(other.calls) == 6
     assert results["values"].values("value", x=1).tolist() == [100.0, 101.0]
-
-
-def test_seeds_can_be_set(tmp_path: Path) -> None:
-    measure = Recorder()
-    run_study(small_study(measure), output=tmp_path, seeds=1)
-    assert measure.calls == [(1, 0), (2, 0), (3, 0)]
-    assert read_record(tmp_path / "small.json")["provenance"]["seeds"] == {"values": 1}
 
 
 def test_parts_that_measure_time_run_last_and_in_this_process(tmp_path: Path) -> None:
@@ -146,16 +129,6 @@ def test_results_say_where_they_came_from_but_not_on_whose_machine(tmp_path: Pat
     assert made["libraries"]["numpy"]
     assert socket.gethostname() not in text
     assert str(tmp_path) not in text and str(Path.cwd()) not in text
-
-
-def test_progress_counts_the_cells_that_were_there_already(tmp_path: Path) -> None:
-    with pytest.raises(InterruptedRunError):
-        run_study(small_study(Recorder(break_at=2)), output=tmp_path)
-    told: list[tuple[int, int]] = []
-    run_study(
-        small_study(Recorder()), output=tmp_path, progress=lambda done, total: told.append((done, total))
-    )
-    assert told == [(2, 6), (3, 6), (4, 6), (5, 6), (6, 6)]
 
 
 @pytest.mark.parametrize(("options", "named"), [({"size": "huge"}, "size"), ({"seeds": 0}, "seeds")])

@@ -38,12 +38,6 @@ def test_floats_are_rounded_to_the_nearest_byte():
     assert torch.equal(put_images(images / 255.0, np.zeros(6, int)).pixels, torch.as_tensor(images))
 
 
-def test_without_augmentation_images_stay_as_they_are():
-    images = torch.as_tensor(pictures())
-    rows = torch.tensor([3, 0, 3])
-    assert torch.equal(augment(images, rows, PLAIN, seeded()), images[rows])
-
-
 def test_a_flip_mirrors_left_and_right_half_of_the_time():
     image = torch.as_tensor(pictures(1))
     found = augment(image, torch.zeros(400, dtype=torch.long), replace(PLAIN, flip=True), seeded())
@@ -96,12 +90,6 @@ def test_batches_cover_the_order_and_carry_their_labels():
     for rows, inputs, codes in batches:
         assert codes.tolist() == rows.tolist()
         assert torch.equal(inputs, data.normalized(data.pixels[rows]))
-
-
-def test_in_order_batches_end_with_a_smaller_one():
-    data = put_images(pictures(10), np.arange(10))
-    sizes = [len(codes) for _, _, codes in data.batches(4)]
-    assert sizes == [4, 4, 2]
 
 
 @pytest.mark.parametrize(

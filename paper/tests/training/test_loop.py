@@ -62,7 +62,7 @@ def test_one_step_is_plain_sgd(stripes):
     images, labels = stripes(16)
     recipe = replace(RECIPE, epochs=1, crop_padding=0, label_smoothing=0.1)
     peer = small()
-    done = train(small(), images, labels, recipe=recipe)
+    done = train(small(), images, labels, recipe=recipe, device="cpu")
     data = put_images(images, labels)
     optimizer = torch.optim.SGD(peer.parameters(), 0.05, momentum=0.9, weight_decay=5e-4)
     loss = nn.functional.cross_entropy(peer(data.normalized(data.pixels)), data.codes, label_smoothing=0.1)
@@ -108,7 +108,7 @@ def test_what_a_recorder_is_given_belongs_together(stripes):
         assert codes.tolist() == labels[rows.numpy()].tolist()
         counted.append((logits.argmax(dim=1) == codes).double().mean().item())
 
-    done = train(small(), images, labels, recipe=RECIPE, on_batch=count)
+    done = train(small(), images, labels, recipe=RECIPE, device="cpu", on_batch=count)
     by_epoch = np.mean(np.reshape(counted, (3, 3)), axis=1)
     assert by_epoch == pytest.approx([epoch.accuracy for epoch in done.history])
 

@@ -12,7 +12,6 @@ from gmmatch_paper.training.recipes import (
     PAPER_TINY_IMAGENET,
     Recipe,
     find_recipe,
-    recipes,
 )
 
 
@@ -37,10 +36,6 @@ def test_the_papers_recipe_for_larger_images(recipe):
     assert recipe.flip
 
 
-def test_top_one_and_top_five_are_reported():
-    assert PAPER_IMAGENET.top == PAPER_CIFAR.top == PAPER_TINY_IMAGENET.top == (1, 5)
-
-
 def test_one_cycle_rises_once_and_falls_to_nothing():
     n = 5000
     total = FAST.steps_per_epoch(n) * FAST.epochs_for(n)
@@ -59,16 +54,6 @@ def test_a_small_subset_gets_more_epochs_and_its_milestones_move_along():
     assert recipe.epochs_for(1_000) == 40
     assert recipe.rate_at(19 * 10, 1_000) == 1.0
     assert recipe.rate_at(20 * 10, 1_000) == 0.1
-
-
-def test_fewer_rows_than_a_batch_make_one_step():
-    assert PAPER_CIFAR.rows_per_step(7) == 7
-    assert PAPER_CIFAR.steps_per_epoch(7) == 1
-
-
-def test_every_recipe_is_found_by_its_name():
-    assert [find_recipe(name).name for name in recipes()] == list(recipes())
-    assert find_recipe(FAST) is FAST
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,3 @@ def test_a_panel_that_is_left_over_does_not_take_a_whole_row() -> None:
     figure.draw_without_rendering()
     widths = [panel.get_position().width for panel in panels(figure)]
     assert len(widths) == 3 and max(widths) < 0.5
-
-
-def test_where_all_was_kept_and_nothing_else_measured_that_is_shown() -> None:
-    [panel] = panels(draw_accuracy(study({"amount": "100%"}, values={"random": 0.8})))
-    assert panel.get_xlabel() == "Test accuracy (%), 100% kept"
-    [panel] = panels(draw_accuracy(study({"amount": "100%"}, {"amount": "20%"})))
-    assert panel.get_xlabel() == "Test accuracy (%), 20% kept"

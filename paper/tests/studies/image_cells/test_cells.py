@@ -6,22 +6,19 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import gmmatch as gm
-from gmmatch.errors import InvalidInputError, UnknownMethodError
-from gmmatch_paper.studies.image_cells import cell as cell_module
+from gmmatch.errors import InvalidInputError
 from gmmatch_paper.studies.image_cells.amounts import parse_amount
 from gmmatch_paper.studies.image_cells.cache import Cache
 from gmmatch_paper.studies.image_cells.cell import Given, MeasureCell, Places
 from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec, corrupt_data
 from gmmatch_paper.studies.image_cells.data import ImageData, load_images
 from gmmatch_paper.studies.image_cells.downstream import train_network
-from gmmatch_paper.studies.image_cells.picks import cut_ranking, pick, rank_all, study_methods
+from gmmatch_paper.studies.image_cells.picks import cut_ranking, pick, rank_all
 from gmmatch_paper.studies.image_cells.plan import Plan
 from gmmatch_paper.studies.image_cells.proxies import Embedded, ProxySpec
 
@@ -61,47 +58,6 @@ def test_the_same_cell_gives_the_same_numbers(tmp_path: Path) -> None:
     assert first["accuracy"] == second["accuracy"]
     assert first["contamination"] == second["contamination"]
     assert first["accuracy"] > 0.1
-
-
-def test_picks_are_made_once_for_all_that_is_trained_on_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[str] = []
-    real = gm.select
-
-    def counted(*arguments: object, **options: object) -> object:
-        calls.append(str(options["method"]))
-        return real(*arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(gm, "select", counted)
-    for downstream, network, recipe in (("probe", "linear", ""), ("scratch", "tiny", "quick")):
-        cell_module._cache.cache_clear()  # as in another process
-        MeasureCell(places(tmp_path))(
-            **{**CELL, "downstream": downstream, "network": network, "recipe": recipe}
-        )
-    assert calls == ["easy"]
-
-
-def test_an_in_domain_proxy_is_trained_once_for_all_methods(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from gmmatch_paper.studies.image_cells import proxies
-
-    trained: list[str] = []
-    real = proxies.train_network
-
-    def counted(network: str, *arguments: object, **options: object) -> object:
-        trained.append(network)
-        return real(network, *arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(proxies, "train_network", counted)
-    measure = MeasureCell(places(tmp_path, encoder="in-domain"))
-    own = {**CELL, "encoder": "in-domain:tiny", "recipe": "quick"}
-    for method in ("random", "easy", "herding"):
-        measure(**{**own, "method": method})
-    assert trained == ["tiny"]
-    measure(**{**own, "corruption": "label:20%"})
-    assert trained == ["tiny", "tiny"]
 
 
 def test_features_learned_without_labels_do_not_depend_on_them(tmp_path: Path) -> None:
@@ -149,35 +105,6 @@ def _share_right(data: ImageData, images: NDArray[np.uint8], labels: NDArray[np.
     return trained.accuracy
 
 
-def test_attacks_share_the_network_that_they_are_made_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from gmmatch_paper.studies.image_cells import attacks
-
-    data, cache = load_images("digits", limit=200, test_limit=50), Cache(tmp_path)
-    trainings = []
-
-    def counted(*arguments: Any, **options: Any) -> Any:
-        trainings.append(options["seed"])
-        return train_network(*arguments, **options)
-
-    monkeypatch.setattr(attacks, "train_network", counted)
-    made = [
-        attacks.attacked_images(
-            data,
-            CorruptionSpec.parse(text),
-            network="tiny",
-            recipe="quick",
-            seed=0,
-            cache=cache,
-            device="cpu",
-        )
-        for text in ("pgd:100%", "fgsm:100%")
-    ]
-    assert trainings == [0]
-    assert (made[0] != made[1]).any()
-
-
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [("label:0.2", 0.2), ("pair:10%", 0.1), ("image:20%", 0.2), ("image-fog:10%", 0.1), ("none", 0.0)],
@@ -212,13 +139,6 @@ def test_corruptions_that_there_are_not(text: str) -> None:
 def test_amounts_that_there_are_not(text: str) -> None:
     with pytest.raises(InvalidInputError, match="ratio"):
         parse_amount(text)
-
-
-def test_the_methods_are_those_of_the_registry() -> None:
-    assert set(study_methods()) == set(gm.methods()) - {"matching", "by-score", "kernel-herding"}
-    assert study_methods(("easy", "gm-matching-unit")) == ("easy", "gm-matching-unit")
-    with pytest.raises(UnknownMethodError, match="esy"):
-        study_methods(("esy",))
 
 
 def test_data_and_features_from_plain_files(tmp_path: Path) -> None:

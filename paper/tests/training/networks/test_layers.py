@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from gmmatch_paper.training.networks import build_network
 from gmmatch_paper.training.networks.layers import SqueezeExcitation, StochasticDepth
 from gmmatch_paper.training.networks.shufflenetv2 import ShuffleBlock, interleave
 from gmmatch_paper.training.networks.vit import Attention
@@ -44,28 +43,6 @@ def test_stochastic_depth_drops_whole_images_and_keeps_the_mean():
     share = (dropped[:, 0] == 0.0).float().mean()
     assert abs(share - 0.25) < 6 * (0.25 * 0.75 / 10_000) ** 0.5
     torch.testing.assert_close(dropped.unique(), torch.tensor([0.0, 1 / 0.75]))
-
-
-def test_the_rate_of_stochastic_depth_grows_from_block_to_block():
-    network = build_network("efficientnet-b0", 10)
-    rates = {
-        number: module.rate
-        for number, block in enumerate(network.blocks)
-        for module in block.modules()
-        if isinstance(module, StochasticDepth)
-    }
-    # Sixteen blocks; the nine that add their input can be dropped.
-    assert len(network.blocks) == 16
-    assert len(rates) == 9
-    assert all(abs(rate - 0.0125 * number) < 1e-12 for number, rate in rates.items())
-
-
-def test_dropout_belongs_to_the_features():
-    torch.manual_seed(0)
-    network = build_network("efficientnet-b0", 10, image_size=8)
-    with torch.no_grad():
-        share = (network.train().features(torch.randn(8, 3, 8, 8)) == 0.0).float().mean()
-    assert abs(share - 0.2) < 6 * (0.2 * 0.8 / (8 * 1280)) ** 0.5
 
 
 def test_attention_is_the_softmax_of_scaled_products():

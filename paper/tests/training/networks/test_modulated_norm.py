@@ -36,10 +36,3 @@ def test_the_formula(silu, modulated):
             if silu:
                 expected = expected / (1.0 + torch.exp(-expected))
             torch.testing.assert_close(found[image, channel], expected)
-
-
-@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
-def test_the_result_has_the_type_of_the_maps_under_automatic_casting(kind):
-    layer, maps = weighted(16).float(), drawn(2, 16, 3, 3).to(kind)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert layer(maps, torch.zeros(2, 32)).dtype == kind

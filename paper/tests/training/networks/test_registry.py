@@ -5,25 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.training.networks import build_network, networks
-
-
-def test_the_networks_of_the_paper_are_there():
-    assert set(networks()) == {
-        "resnet18",
-        "resnet50",
-        "vgg16",
-        "shufflenetv2",
-        "senet18",
-        "senet50",
-        "efficientnet-b0",
-        "vit-s",
-    }
+from gmmatch_paper.training.networks import build_network
 
 
 @pytest.mark.parametrize(
@@ -40,26 +26,11 @@ def test_an_unknown_name_is_answered_with_the_nearest(wrong, near):
         build_network(wrong, 10)
 
 
-def test_a_name_that_is_near_to_none_is_answered_with_all():
-    with pytest.raises(InvalidInputError, match=", ".join(map(repr, networks()))):
-        build_network("perceptron", 10)
-
-
-def test_names_ignore_case_and_take_underscores():
-    with torch.device("meta"):
-        assert type(build_network("EfficientNet_B0", 10)) is type(build_network("efficientnet-b0", 10))
-
-
 @pytest.mark.parametrize("argument", ["n_classes", "image_size", "channels"])
 @pytest.mark.parametrize("value", [0, -1, 2.0, True, "32", None])
 def test_counts_must_be_positive_integers(argument, value):
     with pytest.raises(InvalidInputError, match=f"{argument}=.*at least 1"):
         build_network("resnet18", **{"n_classes": 10, argument: value})
-
-
-def test_counts_may_be_numpy_integers():
-    with torch.device("meta"):
-        assert build_network("resnet18", np.int64(7)).head.out_features == 7
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,9 @@ def _read_split(
             pixels = np.asarray(picture, dtype=np.uint8)
             if images is None:
                 count = len(source.ids) if source.n_rows is None else source.n_rows
-                images = _room_for(count if limit is None else min(count, limit), pixels, spec)
+                images = np.empty(
+                    (count if limit is None else min(count, limit), *pixels.shape), dtype=np.uint8
+                )
             if pixels.shape != images.shape[1:]:
                 raise InvalidInputError(
                     f"--dataset {spec}: its images differ in size; --image-size scales them to one."
@@ -276,18 +278,6 @@ def _read_split(
             if len(labels) == len(images):
                 return images, labels
     raise InvalidInputError(f"--dataset {spec}: a split has no images.")
-
-
-def _room_for(count: int, pixels: NDArray[np.uint8], spec: str) -> NDArray[np.uint8]:
-    """Return an array for all images: a study keeps them in memory."""
-    try:
-        return np.empty((count, *pixels.shape), dtype=np.uint8)
-    except MemoryError as error:
-        raise InvalidInputError(
-            f"--dataset {spec}: {count:,} images of {pixels.shape[0]} × {pixels.shape[1]} pixels need "
-            f"{count * pixels.nbytes / 1e9:,.0f} GB of memory, more than there is: a study keeps all images there. "
-            "--image-size scales them down, --limit takes the first ones."
-        ) from error
 
 
 def _is_gray(images: NDArray[np.uint8]) -> bool:
