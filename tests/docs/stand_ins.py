@@ -152,32 +152,20 @@ def nothing(patch: MonkeyPatch) -> Names:
     return {}
 
 
-def rows_and_labels(patch: MonkeyPatch) -> Names:
-    """Digits, as ``X`` and ``y``."""
+def digits(patch: MonkeyPatch) -> Names:
+    """Digits with their labels, and some of them to follow."""
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
-    return {"X": X, "y": y}
+    return {"X": X, "y": y, "Z": X[:40], "z": y[:40]}
 
 
-def rows_and_reference(patch: MonkeyPatch) -> Names:
-    """As above, and some rows to follow."""
-    names = rows_and_labels(patch)
-    return {**names, "Z": names["X"][:40], "z": names["y"][:40]}
-
-
-def rows_and_test_rows(patch: MonkeyPatch) -> Names:
-    """Digits to pick from, and others to test by."""
-    names = rows_and_labels(patch)
-    X, y = names["X"], names["y"]
-    return {"X": X[:1200], "y": y[:1200], "X_test": X[1200:], "y_test": y[1200:]}
-
-
-def rows_and_new_rows(patch: MonkeyPatch) -> Names:
-    """Digits of today and of tomorrow."""
-    names = rows_and_labels(patch)
-    X, y = names["X"], names["y"]
-    return {"X": X[:1200], "y": y[:1200], "X_new": X[1200:], "y_new": y[1200:]}
+def digits_in_two_parts(patch: MonkeyPatch) -> Names:
+    """Digits to pick from, and others that come later or to test by."""
+    X, y, *_ = digits(patch).values()
+    first, rest = slice(1200), slice(1200, None)
+    later = dict.fromkeys(("X_test", "X_new"), X[rest]) | dict.fromkeys(("y_test", "y_new"), y[rest])
+    return {"X": X[first], "y": y[first], **later}
 
 
 def a_torch_dataset(patch: MonkeyPatch) -> Names:
@@ -284,40 +272,32 @@ class StandIn:
         Makes what its code takes for granted; may patch what would take too long.
     check
         Fails unless its code has done what the page says.
-    needs
-        Packages without which it cannot be run.
     elsewhere
         The test that runs its blocks instead, where that takes a machine of its own.
     """
 
     names: Callable[[MonkeyPatch], Names] = nothing
     check: Callable[[Names], None] | None = None
-    needs: tuple[str, ...] = ()
     elsewhere: str | None = None
 
 
 PAGES = {
     "README.md": StandIn(check=check_readme),
-    "docs/guides/certificate.md": StandIn(names=rows_and_labels),
+    "docs/guides/certificate.md": StandIn(names=digits),
     "docs/guides/cluster.md": StandIn(elsewhere="tests/docs/test_cluster_guide.py"),
-    "docs/guides/corrected-labels.md": StandIn(names=rows_and_labels),
-    "docs/guides/duplicates.md": StandIn(names=rows_and_labels),
+    "docs/guides/corrected-labels.md": StandIn(names=digits),
+    "docs/guides/duplicates.md": StandIn(names=digits),
     "docs/guides/generation.md": StandIn(elsewhere="paper/tests/training/test_diffusion.py"),
     "docs/guides/leakage.md": StandIn(names=sets_that_share_rows, check=check_leakage),
-    "docs/guides/pipelines.md": StandIn(needs=("imblearn", "pandas")),
-    "docs/guides/robust.md": StandIn(names=rows_and_labels),
+    "docs/guides/robust.md": StandIn(names=digits),
     "docs/guides/sft.md": StandIn(check=check_sft),
-    "docs/guides/training-dynamics.md": StandIn(names=a_training_loop, needs=("torch",)),
-    "docs/guides/training-script.md": StandIn(names=a_torch_dataset, needs=("torch", "datasets")),
-    "docs/guides/training.md": StandIn(names=small_images, needs=("torch",)),
-    "docs/methods/el2n.md": StandIn(needs=("torch",)),
-    "docs/methods/forgetting.md": StandIn(needs=("torch",)),
-    "docs/methods/grand.md": StandIn(needs=("torch",)),
-    "docs/guides/budget.md": StandIn(names=rows_and_test_rows),
-    "docs/guides/reference.md": StandIn(names=rows_and_reference),
-    "docs/guides/updates.md": StandIn(names=rows_and_new_rows),
-    "docs/guides/weights.md": StandIn(names=rows_and_labels, needs=("torch",)),
-    "docs/studies/images/index.md": StandIn(needs=("torch",)),
+    "docs/guides/training-dynamics.md": StandIn(names=a_training_loop),
+    "docs/guides/training-script.md": StandIn(names=a_torch_dataset),
+    "docs/guides/training.md": StandIn(names=small_images),
+    "docs/guides/budget.md": StandIn(names=digits_in_two_parts),
+    "docs/guides/reference.md": StandIn(names=digits),
+    "docs/guides/updates.md": StandIn(names=digits_in_two_parts),
+    "docs/guides/weights.md": StandIn(names=digits),
 }
 
 

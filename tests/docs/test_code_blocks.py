@@ -77,8 +77,6 @@ def no_cache(tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("page", pages_to_run())
 def test_the_blocks_of_a_page_run_in_their_order(page, shell, no_cache):
     stand_in = stand_in_for(page)
-    for package in stand_in.needs:
-        pytest.importorskip(package, reason=f"{page} needs {package}")
     make_files("\n".join(block.text for block in runnable(page)))
     names = {"__name__": "__main__", **stand_in.names(shell.patch)}
     for block in runnable(page):

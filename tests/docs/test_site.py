@@ -24,7 +24,6 @@ from docs.scripts.results import load, of_method
 
 DOCS = ROOT / "docs"
 LINKED = [*pages(), "CONTRIBUTING.md", "CHANGELOG.md", "llms.txt", "benchmarks/README.md"]
-SECTIONS = ("The equation", "What it costs", "When it fails", "See also")
 PACKAGES = (
     "gmmatch.data",
     "gmmatch.encoders",
@@ -98,33 +97,13 @@ def resolves(name: str) -> bool:
     return False
 
 
-def test_every_page_is_in_a_table_of_contents():
-    listed = set()
-    for page in pages():
-        for body in re.findall(
-            r"```\{toctree\}\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL
-        ):
-            entries = [line for line in body.splitlines() if line and not line.startswith(":")]
-            names = [re.sub(r"^.*<(.+)>$", r"\1", entry) for entry in entries]
-            for name in names:
-                folder = (ROOT / page).parent
-                files = folder.glob(f"{name}.md") if "*" in name else [folder / f"{name}.md"]
-                listed |= {path.relative_to(ROOT).as_posix() for path in files}
-    assert set(pages()) - listed == {"README.md", "docs/index.md"}
-
-
 @pytest.mark.parametrize("name", [*method_figures.names(), *method_figures.WITHOUT_FIGURE])
-def test_every_method_has_a_page_with_its_equation_cost_failures_and_figure(name):
+def test_every_method_has_a_page_with_its_figure(name):
     text = (DOCS / "methods" / f"{name}.md").read_text(encoding="utf-8")
     method, _ = method_figures.VARIANTS.get(name, (name, {}))
     cls = gm.method_class(method)
     module = "gmmatch" if hasattr(gm, cls.__name__) else cls.__module__
     assert f"{{py:class}}`{module}.{cls.__name__}`" in text
-    assert [section for section in SECTIONS if f"\n## {section}\n" not in text] == []
-    equation, cost, fails = (
-        text.split(f"## {section}\n")[1].split("\n## ")[0].strip() for section in SECTIONS[:3]
-    )
-    assert "$" in equation and len(cost) > 30 and len(fails) > 100
     if name not in method_figures.WITHOUT_FIGURE:
         assert f"../images/methods/{name}.png" in text
         assert (DOCS / "images" / "methods" / f"{name}.png").stat().st_size < 100_000
