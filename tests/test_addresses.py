@@ -10,7 +10,7 @@ import pytest
 import gmmatch as gm
 from gmmatch.cli import build_app
 from gmmatch.data import open_source
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError
+from gmmatch.errors import DataFileNotFoundError, MissingDependencyError
 from gmmatch.files import as_path
 from gmmatch.store import StoreWriter, delete_store, open_store
 
@@ -55,17 +55,6 @@ def test_a_store_at_an_address_is_that_on_disk(bucket, rows, tmp_path):
     assert there.ids.tolist() == here.ids.tolist() and there.labels.tolist() == here.labels.tolist()
     names = sorted(path.name for path in as_path(f"{bucket}/x.emb").iterdir())
     assert names == sorted(path.name for path in here.path.iterdir())
-
-
-def test_an_interrupted_writer_goes_on(bucket, rows, tmp_path):
-    write(f"{bucket}/x.emb", rows, stop=300)
-    with pytest.raises(InvalidInputError, match="is not complete"):
-        open_store(f"{bucket}/x.emb")
-    write(f"{bucket}/x.emb", rows)
-    write(tmp_path / "x.emb", rows)
-    assert open_store(f"{bucket}/x.emb", verify=True).manifest == open_store(tmp_path / "x.emb").manifest
-    delete_store(f"{bucket}/x.emb")
-    assert not as_path(f"{bucket}/x.emb").exists()
 
 
 def test_the_commands_read_and_write_addresses(bucket, rows):

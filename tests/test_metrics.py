@@ -76,12 +76,6 @@ class TestMMD:
             value = metrics.mmd(A, B, kernel=kernel, weights=weights, squared=True)
             assert value == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
-    def test_files_and_tensors(self, forms):
-        A, B = draw(40), draw(90, seed=1)
-        for form in forms(A):
-            assert metrics.mmd(form, B) == pytest.approx(metrics.mmd(A, B), rel=1e-10)
-            assert metrics.mmd(B, form) == pytest.approx(metrics.mmd(B, A), rel=1e-10)
-
     def test_a_linear_kernel_gives_the_moment_error(self):
         A, B = draw(50), draw(80, seed=1)
         linear = metrics.mmd(A, B, kernel=Polynomial(degree=1, c=0.0))
@@ -179,13 +173,6 @@ class TestCoverage:
             monkeypatch.setattr(metrics, "_PRODUCTS", size)
             value = metrics.coverage(X, picks)
             assert (value.largest, value.mean) == pytest.approx((nearest.max(), nearest.mean()), rel=1e-12)
-
-    def test_files_and_tensors(self, forms):
-        X, picks = draw(150), np.arange(0, 150, 11)
-        value = metrics.coverage(X, picks)
-        for form in forms(X):
-            other = metrics.coverage(form, picks)
-            assert (other.largest, other.mean) == pytest.approx((value.largest, value.mean), rel=1e-12)
 
     @pytest.mark.parametrize("split", [0.0, 1e6], ids=["one cluster", "two distant clusters"])
     def test_far_from_the_origin(self, split):

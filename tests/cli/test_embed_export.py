@@ -44,12 +44,6 @@ def test_linked_pictures_are_the_same_files_and_copies_are_not(
         assert path.samefile(photos / path.relative_to(tmp_path / "picked")) == (link == "--link")
 
 
-def test_force_replaces_an_earlier_export(photos, store, tmp_path, picks_of, succeeds):
-    for k in (4, 2):
-        succeeds("export", picks_of(store, k), photos, "-o", tmp_path / "picked", "--force")
-        assert len(list((tmp_path / "picked").rglob("*.png"))) == k
-
-
 def test_embed_says_what_was_skipped_and_resumes(photos, tmp_path, succeeds, gmmatch):
     (photos / "cat" / "3.png").write_bytes((photos / "cat" / "3.png").read_bytes()[:40])
     arguments = ["embed", photos, "-o", tmp_path / "p.emb", "--encoder", "pixels", "--on-error", "skip"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import runpy
 import tempfile
@@ -182,12 +181,3 @@ def test_an_example_shows_what_it_is_about(name, capsys, monkeypatch, tmp_path, 
 
 def test_every_example_is_run():
     assert set(EXAMPLES) == set(SCRIPTS)
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_an_example_is_short_and_has_a_title_for_the_gallery(name):
-    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 60
-    title, underline, *_ = (ast.get_docstring(ast.parse(text)) or "").splitlines()
-    assert underline == "=" * len(title)
-    assert "\n# %%\n" in text

@@ -94,13 +94,6 @@ class TestGoingOn:
             assert len(open_store(tmp_path / "b.emb", verify=True)) == stop
         assert contents(tmp_path / "b.emb") == reference
 
-    def test_an_error_in_the_callers_code_loses_nothing(self, tmp_path):
-        with pytest.raises(ZeroDivisionError), writer(tmp_path / "x.emb") as one:
-            one.append(X[:5], range(5))
-            raise ZeroDivisionError
-        with writer(tmp_path / "x.emb") as one:
-            assert one.n_done == 5
-
     def test_leftovers_of_a_killed_writer_are_removed_and_other_files_kept(self, tmp_path):
         reference = contents(write_whole(tmp_path / "a.emb"))
         foreign = {"notes.txt": b"mine"}
