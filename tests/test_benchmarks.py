@@ -19,7 +19,6 @@ from benchmarks.noise_cells import (
     Answer,
     Cell,
     corrupt_labels,
-    make_cells,
     measure,
 )
 
@@ -56,22 +55,6 @@ def test_the_readme_table_comes_from_the_committed_results() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_numpy_rival_solves_the_same_problem() -> None:
-    # Otherwise the comparison would be between different answers.
-    code = (
-        "import numpy as np, gmmatch;"
-        "from benchmarks import data, numpy_weiszfeld as rival;"
-        "X = data.with_cluster(2000, 16, 0.3);"
-        "best = gmmatch.geometric_median(X, eps=1e-10).objective;"
-        "values = [rival.objective(X, solve(X, 60)) for solve in (rival.weiszfeld, rival.weiszfeld_by_identity)];"
-        "assert max(values) <= best * (1 + 1e-6) and min(values) >= best * (1 - 1e-9), (values, best)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=_REPOSITORY, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize("noise", [noise for noise in NOISES if "=" in noise and "-" not in noise])
 def test_a_wrong_label_is_of_another_class_and_as_frequent_as_named(noise: str) -> None:
     random = np.random.default_rng(0)
@@ -81,19 +64,6 @@ def test_a_wrong_label_is_of_another_class_and_as_frequent_as_named(noise: str) 
     wrong = corrupt_labels(rows, true, kind, float(rate), 0) != true
     expected = float(rate) / (3 if kind == "onesided" else 1)
     assert abs(wrong.mean() - expected) < 0.04
-
-
-def test_subsets_are_of_two_classes_small_or_unbalanced() -> None:
-    random = np.random.default_rng(0)
-    true = np.arange(1200) % 6
-    rows = (random.standard_normal((1200, 4)) + 2.0 * random.standard_normal((6, 4))[true]).astype(np.float32)
-    cells = {cell.noise: cell for cell in make_cells("toy", rows, true, NOISES, 0)}
-    assert "human" not in cells
-    assert np.bincount(cells["two-clean"].true).tolist() == [200, 200]
-    assert np.bincount(cells["tiny-clean"].true).tolist() == [20] * 6
-    counts = np.bincount(cells["imb-clean"].true)
-    assert counts.max() == 200 and counts.min() == 3
-    assert all(np.array_equal(cell.true, cell.given) for name, cell in cells.items() if "clean" in name)
 
 
 def test_measures_of_a_worked_example() -> None:
@@ -115,14 +85,3 @@ def test_committed_cells_are_of_data_kept_for_judging() -> None:
     assert not measured & set(DEVELOPMENT)
     assert set(JUDGING) <= measured
     assert {run["seed"] for run in results["runs"]} == {0, 1}
-
-
-@pytest.mark.slow
-def test_label_noise_is_measured_beside_rules_and_without_parts(tmp_path: Path) -> None:
-    path = tmp_path / "noise.json"
-    options = ["--tables", "wine", "--noise", "sym=0.2", "--seeds", 1, "--ablations", "--json", path]
-    done = run("benchmarks.noise", *options)
-    assert done.returncode == 0, done.stderr
-    (cell,) = json.loads(path.read_text(encoding="utf-8"))["runs"]
-    assert {"gmmatch", "regression", "neighbors"} < set(cell["by"])
-    assert all(0.0 <= by["f1"] <= 1.0 for by in cell["by"].values())
