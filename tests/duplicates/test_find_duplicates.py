@@ -32,6 +32,16 @@ def test_200_near_copies_among_2000_rows(width, noise):
     assert len(copies) == 200 and np.all(np.abs(copies - original[copies]) == 1800)
 
 
+def test_of_copies_that_are_hardly_near_enough_few_are_missed_among_many_cells():
+    X = RANDOM.standard_normal((5_000, 128)).astype(np.float32)
+    noise = np.repeat([0.1, 0.4], 250)[:, None]  # cosines of 0.998 and 0.96
+    X[4_500:] = X[:500] + noise * RANDOM.standard_normal((500, 128))
+    original = find(X)
+    pairs = (original[:500] == np.arange(4_500, 5_000)) | (original[4_500:] == np.arange(500))
+    assert pairs[:250].all() and pairs[250:].sum() > 240
+    assert (original >= 0).sum() == pairs.sum()
+
+
 def grades(n):
     level = RANDOM.integers(1, 11, n)
     return np.clip(level[:, None] * (RANDOM.random((n, 9)) < 0.3) + 1, 1, 10).astype(float)
