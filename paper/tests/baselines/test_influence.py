@@ -53,14 +53,6 @@ def test_the_kronecker_product_orders_rows_much_as_leaving_one_out_does(refitted
     assert np.corrcoef(*lengths)[0, 1] > 0.95
 
 
-def test_a_kronecker_product_is_exact_where_the_errors_do_not_depend_on_the_rows():
-    """At θ = 0 all rows have p = 1/C, and then the Hessian is such a product."""
-    problem = regression()
-    zero = np.zeros(problem.shape)
-    exact, product = (influence(problem, zero, hessian=name).vectors for name in ("exact", "kronecker"))
-    assert np.allclose(exact @ exact.T, product @ product.T, rtol=1e-4, atol=1e-4 * np.abs(exact).max() ** 2)
-
-
 def test_the_hessian_is_the_derivative_of_the_gradient():
     problem = regression(weights=RNG.uniform(0.5, 2.0, size=60))
     at, step = RNG.normal(size=problem.shape), 1e-5

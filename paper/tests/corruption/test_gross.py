@@ -127,7 +127,7 @@ def test_what_cannot_be_done_is_explained(make, message):
 def test_wrong_types_are_explained():
     with pytest.raises(InvalidTypeError, match="rate='half'"):
         GrossCorruption(rate="half")
-    with pytest.raises(InvalidTypeError, match="seed=None"):
+    with pytest.raises(InvalidInputError, match="seed=None"):
         GrossCorruption(seed=None)
     with pytest.raises(InvalidTypeError, match="adversary has type int"):
         GrossCorruption(adversary=3)

@@ -155,8 +155,6 @@ def _kronecker_projection(
     sigma, left = np.linalg.eigh(moments[: n_classes**2].reshape(n_classes, n_classes))
     tau, right = np.linalg.eigh(moments[n_classes**2 :].reshape(columns, columns))
     inverse = 1.0 / (np.maximum(sigma, 0.0)[:, None] * np.maximum(tau, 0.0)[None, :] + regression.strength)
-    if n_classes * columns <= dimensions:
-        return _solve_kronecker, (left, right, inverse)
     u, singular, v = np.linalg.svd(inverse, full_matrices=False)
     missing = np.sqrt(np.cumsum(singular[::-1] ** 2)[::-1] / np.sum(singular**2))
     terms = min(_MAX_TERMS, int(np.argmax(np.append(missing, 0.0) < _TERM_ERROR)))
@@ -165,15 +163,6 @@ def _kronecker_projection(
     for_errors = [left @ (u[:, t, None] * of_errors) * singular[t] for t in range(terms)]
     for_rows = [right @ (v[t, :, None] * of_rows) for t in range(terms)]
     return _project_kronecker, (np.stack(for_errors), np.stack(for_rows))
-
-
-def _solve_kronecker(
-    block: Any, codes: Any, scales: Any, parameters: Any, left: Any, right: Any, inverse: Any
-) -> Any:
-    xp = array_namespace(block)
-    inputs, _, errors = _inputs_and_errors(block, codes, parameters)
-    solved = (errors @ left)[:, :, None] * (inputs @ right)[:, None, :] * inverse
-    return xp.astype(xp.reshape(solved, (block.shape[0], -1)) * scales[:, None], xp.float32)
 
 
 def _project_kronecker(

@@ -12,8 +12,9 @@ from gmmatch.cli.io.output import console, note, progress
 from gmmatch.errors import GMMatchError, InvalidInputError
 
 if TYPE_CHECKING:
-    from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
+    from gmmatch_paper.studies.classification.image_study import ImageStudy
     from gmmatch_paper.studies.classification.running import ImageRun
+    from gmmatch_paper.studies.image_cells.plan import Plan
     from gmmatch_paper.studies.results import Results
     from gmmatch_paper.studies.study import Study, Table
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.arrays import Indices, Vector, float_blocks
-from gmmatch_paper.checks import check_matrix
+from gmmatch_paper.checks import check_matrix, check_whole_number
 from gmmatch_paper.corruption.adversaries import AdversaryName, as_adversary, center_and_radius
 from gmmatch_paper.corruption.result import Corrupted, one_kind
-from gmmatch_paper.corruption.seeding import RateAndSeed, check_seed
+from gmmatch_paper.corruption.seeding import RateAndSeed
 
 _ADVERSARY = 2
 
@@ -116,7 +116,7 @@ class MeanAttack:
     name = "mean-attack"
 
     def __post_init__(self) -> None:
-        check_seed(self.seed)
+        check_whole_number(self.seed, "seed", 0)
         if (self.target is None) == (self.distance is None):
             raise InvalidInputError(
                 "target and distance: give one of the two, which says where the mean goes."

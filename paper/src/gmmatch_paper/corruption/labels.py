@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.arrays import Indices
+from gmmatch_paper.checks import check_whole_number
 from gmmatch_paper.corruption.result import Corrupted, one_kind
-from gmmatch_paper.corruption.seeding import RateAndSeed, check_seed, choice_generator, count_of
+from gmmatch_paper.corruption.seeding import RateAndSeed, choice_generator, count_of
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ class TransitionNoise(LabelNoise):
     name = "transition"
 
     def __post_init__(self) -> None:
-        check_seed(self.seed)
+        check_whole_number(self.seed, "seed", 0)
         shares = self._shares()
         if shares.ndim != 2 or shares.shape[0] != shares.shape[1]:
             raise InvalidInputError(

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch_paper.arrays import Mask
+from gmmatch_paper.checks import check_whole_number
 
 # Different uses of one seed must not draw the same numbers.
 _CHOICE, _ROWS = 0, 1
@@ -37,7 +38,7 @@ class RateAndSeed:
 
     def __post_init__(self) -> None:
         check_rate(self.rate)
-        check_seed(self.seed)
+        check_whole_number(self.seed, "seed", 0)
 
     def choose(self, n: int) -> Mask:
         """Return which of ``n`` rows are touched."""
@@ -50,14 +51,6 @@ def check_rate(rate: float) -> None:
         raise InvalidTypeError(f"rate={rate!r} has type {type(rate).__name__}: give a number from 0 to 1.")
     if not 0.0 <= rate <= 1.0:
         raise InvalidInputError(f"rate={rate}: give a share of the rows, a number from 0 to 1.")
-
-
-def check_seed(seed: int) -> None:
-    """Raise unless the seed is an integer of at least 0."""
-    if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, Integral):
-        raise InvalidTypeError(f"seed={seed!r} has type {type(seed).__name__}: give an integer.")
-    if seed < 0:
-        raise InvalidInputError(f"seed={seed}: a seed must be at least 0.")
 
 
 def count_of(rate: float, n: int) -> int:

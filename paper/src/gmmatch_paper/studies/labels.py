@@ -38,8 +38,6 @@ _TABLES = (
 _NUMBERS = {
     **{label: f"Figure {number}" for number, label in enumerate(_FIGURES, 1)},
     **{label: f"Table {number}" for number, label in enumerate(_TABLES, 1)},
-    "algo:gmm": "Algorithm 1",
-    "algo:weiszfeld": "Algorithm 2",
     "th:gm_match_cvg": "Theorem 1",
     "lemma:bound_mmd": "Lemma 1",
     "lemma:gmm_comp": "Lemma 2",
@@ -50,11 +48,6 @@ _NUMBERS = {
     "sec:gmm": "Section 5",
     "sec:comp": "Section 5.4",
     "sec:exp-syn": "Section 6.2",
-    "sec:exp-classify-clean": "Section 6.3.2",
-    "sec:exp-classify-feature_corr": "Section 6.3.3",
-    "sec:exp-classify-label_corr": "Section 6.3.4",
-    "sec:exp-classify-attack": "Section 6.3.5",
-    "sec:exp-classify-prox": "Section 6.3.6",
     "sec:exp-generation": "Section 6.4",
 }
 

@@ -123,6 +123,12 @@ def line(method: str) -> dict[str, Any]:
     }
 
 
+def legend(figure: Any, panel: Any, **options: Any) -> None:
+    """Put the legend of a panel above all of them."""
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, **{"loc": "outside upper center", "ncols": 3, **options})
+
+
 def band(axes: Any, curve: Any, color: str, **options: Any) -> Any:
     """Draw a curve with the range that holds the middle half of the seeds behind it."""
     axes.fill_between(curve.x, curve.low, curve.high, color=color, alpha=0.18, linewidth=0)

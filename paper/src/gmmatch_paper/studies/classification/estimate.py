@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,21 +30,8 @@ from gmmatch_paper.training.recipes import Recipe
 _PROBE_FEATURES = 512
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What is left of a study.
-
-    Attributes
-    ----------
-    cells, done
-        How many there are, and how many of them are measured.
-    trainings
-        By what is trained: those of the cells, of in-domain proxies and of networks to attack.
-    seconds
-        Of all of them one after another in one process.
-    source
-        Where the seconds come from.
-    """
+class Estimate(NamedTuple):
+    """How many cells there are and how many are measured; what the others train, how long, and how that is known."""
 
     cells: int
     done: int

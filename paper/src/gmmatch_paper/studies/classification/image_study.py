@@ -167,17 +167,3 @@ def quick_plan(corruptions: tuple[str, ...], **changes: Any) -> Plan:
         test_limit=200,
     )
     return replace(plan, **changes)
-
-
-__all__ = [
-    "CLIP",
-    "CONTROLS",
-    "NINE",
-    "SIX",
-    "TINY",
-    "ImageStudy",
-    "Plan",
-    "cells_part",
-    "paper_plan",
-    "quick_plan",
-]

@@ -137,7 +137,7 @@ def draw_maps(results: Results) -> Any:
         panel.set_axis_off()
     axes.flat[0].scatter([], [], color=style.BLACK, s=20, linewidths=0, label="clean image")
     axes.flat[0].scatter([], [], color=style.BLACK, s=25, marker="x", linewidths=1, label="corrupted image")
-    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    style.legend(figure, axes.flat[0], ncols=2)
     return figure
 
 

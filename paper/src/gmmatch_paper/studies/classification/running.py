@@ -9,9 +9,10 @@ from typing import Any
 
 from joblib import cpu_count  # type: ignore[import-untyped]
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
+from gmmatch_paper.studies.classification.image_study import ImageStudy
 from gmmatch_paper.studies.image_cells.cell import Places
 from gmmatch_paper.studies.image_cells.downstream import device_name, pick_device
+from gmmatch_paper.studies.image_cells.plan import Plan
 from gmmatch_paper.studies.image_cells.proxies import HIDDEN
 from gmmatch_paper.studies.records import part_code, read_record
 from gmmatch_paper.studies.results import Results

@@ -11,11 +11,11 @@ from gmmatch_paper.studies.classification.image_study import (
     SIX,
     TINY,
     ImageStudy,
-    Plan,
     paper_plan,
     quick_plan,
 )
 from gmmatch_paper.studies.classification.maps import MAP_CORRUPTIONS, PICTURES, map_tables, maps_part
+from gmmatch_paper.studies.image_cells.plan import Plan
 
 _ALL = ("20%", "30%", "40%", "60%", "80%", "100%")
 _MOST = ("60%", "70%", "80%", "90%", "100%")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.studies.classification.image_study import CLIP, CONTROLS, SIX, ImageStudy, Plan
+from gmmatch_paper.studies.classification.image_study import CLIP, CONTROLS, SIX, ImageStudy
 from gmmatch_paper.studies.generation.cell import CODE, MeasureGeneration
 from gmmatch_paper.studies.generation.features import CLASSIFIER, space_name
 from gmmatch_paper.studies.generation.figures import PICTURES
@@ -15,6 +15,7 @@ from gmmatch_paper.studies.generation.recipes import generation_recipe
 from gmmatch_paper.studies.generation.tables import generation_tables, generation_verdict
 from gmmatch_paper.studies.image_cells.cell import Places
 from gmmatch_paper.studies.image_cells.data import BUILT_IN, ImageData
+from gmmatch_paper.studies.image_cells.plan import Plan
 from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN
 from gmmatch_paper.studies.study import Grid, Part
 

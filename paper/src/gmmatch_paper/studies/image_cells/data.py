@@ -27,7 +27,6 @@ _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 _TEST_SPLITS = ("test", "validation", "valid", "val")
 # Beside the names that any table's labels have: what CIFAR-100 calls its 100 classes on the hub.
 _FINE_LABELS = "fine_label"
-_HUMAN_LABELS = ("worse", "aggre", "random1", "noisy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,10 +225,6 @@ def _from_source(
         "x_test": x_test,
         "y_test": np.array([known[name] for name in test_names]),
     }
-    for kind in _HUMAN_LABELS:
-        labels = _extra_labels(spec, f"label_{kind}")
-        if labels is not None:
-            arrays[f"labels_{kind}"] = np.array([known[name] for name in labels[: len(names)]])
     return arrays, str(train.describe()["how"])
 
 
@@ -282,15 +277,6 @@ def _read_split(
 
 def _is_gray(images: NDArray[np.uint8]) -> bool:
     return all(np.array_equal(images[..., 0], images[..., channel]) for channel in (1, 2))
-
-
-def _extra_labels(spec: str, column: str) -> list[Any] | None:
-    from gmmatch.data import open_source
-
-    try:
-        return list(open_source(spec, split="train", label_column=column).labels or []) or None
-    except GMMatchError:
-        return None
 
 
 def _as_images(array: NDArray[Any], spec: str) -> NDArray[np.uint8]:

@@ -45,10 +45,8 @@ def draw(results: Results) -> Any:
     axes["b"].set_title("(b)  Independent batches")
     _draw_prediction(axes["c"], results)
     _draw_time(axes["d"], results)
-    figure.legend(
-        *axes["b"].get_legend_handles_labels(), loc="outside upper center", ncols=len(counts),
-        title="Batches B (a, b, d)", columnspacing=1.0, handlelength=1.4,
-    )  # fmt: skip
+    options = {"title": "Batches B (a, b, d)", "columnspacing": 1.0, "handlelength": 1.4}
+    style.legend(figure, axes["b"], ncols=len(counts), **options)
     return figure
 
 

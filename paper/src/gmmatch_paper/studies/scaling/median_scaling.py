@@ -147,9 +147,7 @@ def _draw_against_n(
         panel.set(xscale="log", yscale="log", xlabel="Rows n")
         panel.set_title(f"({letter})  {title}")
     axes[0].set_ylabel(label)
-    figure.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside right center", title=legend, reverse=True
-    )
+    style.legend(figure, axes[0], loc="outside right center", ncols=1, title=legend, reverse=True)
     return figure, axes[0]
 
 

@@ -82,7 +82,7 @@ def draw(results: Results) -> Any:
         style.scatter_picks(panel, data, cell["picks"])
         title = "RBF" if name == "rbf" else name.capitalize()
         panel.set_title(f"({letter})  {title}\n{style.percent(cell['gm_contamination'])} corrupted")
-    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    style.legend(figure, axes.flat[0])
     _draw_bandwidths(axes.flat[5], results)
     return figure
 

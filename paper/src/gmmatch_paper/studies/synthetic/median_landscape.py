@@ -85,9 +85,7 @@ def draw(results: Results) -> Any:
     bar = figure.colorbar(image, ax=axes, orientation="horizontal", shrink=0.7, aspect=35, ticks=(1, 2, 3))
     bar.ax.set_xticklabels(("lowest", "twice the lowest", "three times"))
     bar.set_label("Sum of distances ρ(z)")
-    figure.legend(
-        *axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, columnspacing=1.2
-    )
+    style.legend(figure, axes.flat[0], ncols=4, columnspacing=1.2)
     return figure
 
 

@@ -93,9 +93,7 @@ def draw(results: Results) -> Any:
             else:
                 panel.set_title(f"{style.percent(psi)} corrupted")
         row[0].set_ylabel(f"Δ², {words}")
-    figure.legend(
-        *axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, columnspacing=1.1
-    )
+    style.legend(figure, axes.flat[0], ncols=5, columnspacing=1.1)
     return figure
 
 

@@ -54,7 +54,7 @@ def draw_picks(results: Results) -> Any:
         panel.set_title(
             f"({letter})  {style.LABELS[method]}\n{style.percent(cell['contamination'])} corrupted"
         )
-    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    style.legend(figure, axes.flat[0])
     return figure
 
 
@@ -69,7 +69,7 @@ def draw_every_rate(results: Results) -> Any:
         row[0].set_ylabel(style.LABELS[method])
     for panel, psi in zip(axes[0], rates, strict=True):
         panel.set_title(f"ψ = {psi:g}")
-    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    style.legend(figure, axes.flat[0])
     return figure
 
 
@@ -96,7 +96,7 @@ def draw_curves(results: Results) -> Any:
     axes["a"].plot((0, 0.45), (0, 0.45), color=style.BLACK, linestyle=":", linewidth=1.2, zorder=1)
     axes["b"].set_yscale("symlog", linthresh=1.0)
     axes["b"].set_yticks((0, 0.5, 1, 5, 10), ("0", "0.5", "1", "5", "10"))
-    figure.legend(*axes["c"].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    style.legend(figure, axes["c"])
     return figure
 
 

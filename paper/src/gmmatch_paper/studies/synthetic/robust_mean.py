@@ -43,8 +43,7 @@ def draw(results: Results) -> Any:
     for name, psi in zip("abcd", SHOWN, strict=True):
         _draw_rows(axes[name], cells.one(psi=psi, seed=0), n, psi)
         axes[name].set_title(f"({name})  {style.percent(psi)} corrupted")
-    handles, labels = axes["d"].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    style.legend(figure, axes["d"])
     for estimate, field in (("mean", "mean_error"), ("median", "median_error")):
         curve = cells.curve("psi", field)
         color, marker = style.COLORS[estimate], style.MARKERS[estimate]
