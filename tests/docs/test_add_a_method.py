@@ -14,9 +14,7 @@ import gmmatch as gm
 from gmmatch.methods import registry
 from tests.conformance.conftest import open_rows_on
 
-from .blocks import ROOT, blocks_of
-from .running import run_block
-from .shell import Shell
+from .blocks import ROOT, Shell, blocks_of, run_block
 
 PAGE = "docs/add-a-method.md"
 CODE = [block.text for block in blocks_of(PAGE) if block.language == "python"]

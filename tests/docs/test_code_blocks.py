@@ -11,9 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from .blocks import PYTHON, ROOT, SESSION, SHELL, TEXT, Block, blocks_of, inline_commands, pages
-from .running import run_block
-from .shell import Shell, check_arguments, commands_of, unknown_programs
+from .blocks import (
+    PYTHON,
+    ROOT,
+    SESSION,
+    SHELL,
+    TEXT,
+    Block,
+    Shell,
+    blocks_of,
+    check_arguments,
+    commands_of,
+    inline_commands,
+    pages,
+    run_block,
+    unknown_programs,
+)
 from .stand_ins import PAGES, make_files, stand_in_for
 
 ALL = {page: blocks_of(page) for page in pages()}

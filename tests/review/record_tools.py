@@ -3,7 +3,7 @@
 In an environment with ``label-studio-sdk``, ``argilla`` or ``fiftyone``, which the tests do not need:
 ``python tests/review/record_tools.py label-studio tests/review/tools`` reads ``label-studio.tasks.json`` of that
 folder by the tool's reader, answers, and writes ``label-studio.json``. The servers of the tools are not run. The
-tasks are some of those that ``test_tools.py`` writes.
+tasks are some of those that ``test_decisions.py`` writes.
 """
 
 from __future__ import annotations
