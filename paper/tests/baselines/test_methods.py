@@ -92,17 +92,6 @@ def test_self_supervised_works_without_labels():
 
 
 @pytest.mark.parametrize("method", NEEDS_LABELS)
-def test_labels_are_learned_also_where_picks_are_not_made_per_class(method):
-    together = select(method, per_class=None)
-    assert together.counts == {None: 30}
-    assert together.provenance["model"]["classes"] == 3
-    names = np.array(["a", "b", "c"])[Y]
-    np.testing.assert_array_equal(select(method, y=names, per_class=None).order, together.order)
-    shuffled = select(method, y=np.random.default_rng(1).permutation(Y), per_class=None)
-    assert not np.array_equal(shuffled.indices, together.indices)
-
-
-@pytest.mark.parametrize("method", NEEDS_LABELS)
 def test_a_single_class_has_nothing_to_learn(method):
     selection = select(method, y=np.zeros(90, dtype=int), k=7)
     assert selection.order.tolist() == list(range(7))
@@ -164,13 +153,6 @@ def test_weights_count_by_their_proportions(method):
     first = select(method, sample_weight=weights)
     assert not np.array_equal(first.order, select(method).order)
     np.testing.assert_array_equal(select(method, sample_weight=weights * 64.0).order, first.order)
-
-
-@pytest.mark.parametrize("method", TRAINED)
-def test_given_scores_take_the_place_of_training(method):
-    scores = np.random.default_rng(1).permutation(90).astype(float)
-    selection = select(method, y=None, scores=scores)
-    assert selection.order.tolist() == np.argsort(-scores)[:30].tolist()
 
 
 @pytest.mark.parametrize("method", TRAINED)

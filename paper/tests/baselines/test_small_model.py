@@ -49,18 +49,6 @@ def test_an_epoch_presents_every_row_once_in_any_number_of_chunks(elements, monk
         assert len(weights) == len(positions) <= data.batch_size
 
 
-def test_logits_are_observed_before_the_step_that_learns_from_them():
-    data, observed = training_set(), []
-    train_small_model(
-        data, hidden=4, epochs=2, seed=0,
-        observe=lambda rows, logits, codes: observed.append((rows, logits.detach().clone())),
-    )  # fmt: skip
-    assert len(observed) == 2 * -(-400 // data.batch_size)
-    untrained = train_small_model(data, hidden=4, epochs=0, seed=0)
-    rows, logits = observed[0]
-    assert torch.allclose(untrained(torch.from_numpy(data.rows.take(rows)).float()), logits, atol=1e-6)
-
-
 def test_rows_without_weight_are_not_learned():
     data = training_set(weights=np.where(Y == 2, 0.0, 1.0))
     model = train_small_model(data, hidden=16, epochs=10, seed=0)

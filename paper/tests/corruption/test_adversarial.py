@@ -110,17 +110,6 @@ def test_the_model_is_left_as_it_was(digits, trained):
         trained.eval()
 
 
-def test_the_mode_comes_back_after_an_error(digits):
-    class Broken(torch.nn.Module):
-        def forward(self, x):
-            raise RuntimeError("broken")
-
-    model = Broken().train()
-    with pytest.raises(RuntimeError, match="broken"):
-        FGSM().apply(digits[0][:2], digits[1][:2], model)
-    assert model.training
-
-
 def test_arrays_come_back_as_arrays_and_inference_mode_is_no_obstacle(digits, trained):
     images, labels = digits[0][:32], digits[1][:32]
     expected = FGSM(epsilon=0.1).apply(images, labels, trained).data

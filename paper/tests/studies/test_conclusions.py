@@ -15,9 +15,7 @@ from gmmatch_paper.studies.synthetic import (
 from gmmatch_paper.studies.synthetic.kernel_space import greedy_picks, median_coefficients
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian as rows_of
 from gmmatch_paper.studies.synthetic.worst_attack import (
-    distance_to_hull,
     far_cluster_error,
-    in_hull,
     pull,
     worst_median,
 )
@@ -117,14 +115,6 @@ def test_the_median_can_lie_outside_the_hull_of_the_clean_rows() -> None:
     assert found["distance"] == pytest.approx(1 / np.sqrt(3), abs=1e-6)
     square = breakdown.measure_hull(configuration="square", seed=0)
     assert square["distance"] > 1.0 and square["psi"] < 0.5
-
-
-def test_distances_to_a_hull() -> None:
-    square = np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 2.0], [0.0, 2.0]])
-    assert distance_to_hull(np.array([1.0, 1.0]), square) == 0.0
-    assert distance_to_hull(np.array([1.0, 5.0]), square) == pytest.approx(3.0)
-    assert distance_to_hull(np.array([5.0, 6.0]), square) == pytest.approx(5.0)
-    assert in_hull(np.array([2.0, 1.0]), square)
 
 
 def test_the_unit_target_keeps_scattered_rows_out_and_the_median_helps_against_a_cluster() -> None:

@@ -17,7 +17,6 @@ from gmmatch.errors import DataFileNotFoundError, InvalidInputError  # noqa: E40
 from gmmatch_paper.studies.generation.blocks import blocks_of  # noqa: E402
 from gmmatch_paper.studies.generation.claims import CLAIMS, GM, SHARES  # noqa: E402
 from gmmatch_paper.studies.generation.features import feature_space, inception_features, space_name  # noqa: E402
-from gmmatch_paper.studies.generation.recipes import generation_recipe  # noqa: E402
 from gmmatch_paper.studies.generation.study import SPOILT, STUDY  # noqa: E402
 from gmmatch_paper.studies.generation.tables import generation_tables  # noqa: E402
 from gmmatch_paper.studies.image_cells.cache import Cache  # noqa: E402
@@ -116,16 +115,6 @@ def test_what_is_said_of_all_is_not_confirmed_by_some() -> None:
     assert words[6] == "agrees"  # it is not about herding
 
 
-def test_growth_is_compared_at_one_share() -> None:
-    some = {key: value for key, value in as_the_paper_says().items() if key[1] in ("10%", "40%")}
-    del some["none", "40%", "hard"]
-    some["none", "10%", GM], some[f"{SPOILT}:30%", "10%", GM] = 1.0, 10.0
-    [block] = blocks_of(made_up(some))
-    found = CLAIMS[3].check(block)
-    assert found is not None and not found.agrees
-    assert found.measured.startswith("10% kept") and "GM Matching from 1.05 to 10.05" in found.measured
-
-
 def test_tables_show_means_and_the_best_of_what_was_run() -> None:
     tables = generation_tables(made_up(as_the_paper_says()))
     clean = next(table for table in tables if table.caption.startswith("No corruption"))
@@ -189,17 +178,6 @@ def test_inception_is_taken_from_a_file_and_named_by_what_is_in_it(tmp_path: Pat
     (tmp_path / "text.pt").write_text("no network")
     with pytest.raises(InvalidInputError, match="TorchScript"):
         inception_features(str(tmp_path / "text.pt"), "cpu")
-
-
-def test_recipes_by_name_and_length() -> None:
-    assert generation_recipe("fast:1234").training.steps == 1234
-    assert (
-        generation_recipe("fast").training.batch_size == generation_recipe("paper").training.batch_size == 128
-    )
-    assert generation_recipe("paper").training.learning_rate == 1e-4
-    for text in ("slow", "fast:", "fast:0", "fast:many"):
-        with pytest.raises(InvalidInputError, match=text):
-            generation_recipe(text)
 
 
 def test_the_full_study_has_the_paper_cells_and_everything_once() -> None:

@@ -152,11 +152,6 @@ def test_errors_name_the_argument(stripes, arguments, message):
         train(given.pop("network"), images, labels, **given)
 
 
-def test_one_image_is_too_few(stripes):
-    with pytest.raises(InvalidInputError, match="two or more"):
-        train(small(), *stripes(1), recipe=RECIPE)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 class TestOnCuda:
     def test_a_captured_step_is_the_eager_step(self, stripes, monkeypatch):

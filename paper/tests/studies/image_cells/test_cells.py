@@ -118,15 +118,6 @@ def test_the_share_of_bad_rows_is_what_the_corruption_says(text: str, wrong: flo
     assert touched.sum() >= 0.9 * noisy.corrupt.sum()
 
 
-def test_human_labels_are_those_of_the_dataset() -> None:
-    data = load_images("digits")
-    noisy = corrupt_data(data, CorruptionSpec.parse("human:worse"), seed=0)
-    np.testing.assert_array_equal(noisy.labels, data.human["worse"])
-    assert 0.2 < noisy.corrupt.mean() < 0.5
-    with pytest.raises(InvalidInputError, match="labels_better"):
-        corrupt_data(data, CorruptionSpec.parse("human:better"), seed=0)
-
-
 @pytest.mark.parametrize(
     "text", ["label", "label:0", "label:120%", "fog:20%", "label-x:20%", "human", "none:1"]
 )
@@ -158,12 +149,6 @@ def test_data_and_features_from_plain_files(tmp_path: Path) -> None:
     assert plan.load().name == "tiny"
     with pytest.raises(InvalidInputError, match="clean images"):
         MeasureCell(where)(**{**CELL, "corruption": "image:20%"})
-
-
-def test_a_dataset_without_what_is_needed_says_what(tmp_path: Path) -> None:
-    np.savez(tmp_path / "half.npz", x_train=np.zeros((2, 4, 4), np.uint8))
-    with pytest.raises(InvalidInputError, match="y_train, x_test, y_test"):
-        load_images(str(tmp_path / "half.npz"))
 
 
 def test_threads_that_want_the_same_wait_for_the_one_that_makes_it(tmp_path: Path) -> None:
