@@ -100,7 +100,7 @@ def test_polars_frames_and_labels_go_in_and_come_out():
         ([[1.0, 2.0], [1.0]], r"different lengths: shape \(1,\) in row 1, \(2,\) in row 0"),
         ([[1.0, 2.0], None], r"different lengths: shape \(\) in row 1"),
         ([["a"], ["b"]], "2d array of numbers"),
-        ([np.zeros((2, 2))] * 3, "expected rows by features"),
+        ([np.zeros((2, 2))] * 3, "rows by features"),
     ],
 )
 def test_what_is_no_column_of_vectors_says_so(column, words):

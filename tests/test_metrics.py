@@ -94,7 +94,7 @@ class TestMMD:
             (np.zeros((0, 4)), {}, "0 sample"),
             (np.zeros((3, 5)), {}, "A has 5 columns and B has 4"),
             (np.full((3, 4), np.nan), {}, "A contains NaN"),
-            (np.zeros((2, 4)), {"weights": [1.0]}, "weights must be one number per row"),
+            (np.zeros((2, 4)), {"weights": [1.0]}, "weights needs one number per row"),
         ],
     )
     def test_errors(self, A, options, message):

@@ -58,9 +58,7 @@ def check_array(
     gmmatch.errors.InvalidInputError: scores: Complex data not supported; pass real numbers.
     """
     if hasattr(values, "toarray"):
-        raise InvalidTypeError(
-            f"{name} is a sparse matrix: pass {name}.toarray(), or reduce its columns first."
-        )
+        raise InvalidTypeError(f"{name} is a sparse matrix: pass {name}.toarray() or fewer columns.")
     if type(values).__name__ == "LazyFrame":
         raise InvalidTypeError(f"{name} is a LazyFrame, which holds no rows yet: pass {name}.collect().")
     try:
@@ -100,9 +98,7 @@ def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") ->
     if array.ndim == 0:
         array = np.full(n, float(array))
     if array.shape != (n,):
-        raise InvalidInputError(
-            f"{name} must be one number per row: expected shape ({n},), got {array.shape}."
-        )
+        raise InvalidInputError(f"{name} needs one number per row: expected shape ({n},), got {array.shape}.")
     if not np.all(np.isfinite(array)) or np.any(array < 0.0):
         bad = int(np.flatnonzero(~(np.isfinite(array) & (array >= 0.0)))[0])
         raise InvalidInputError(f"{name}[{bad}] is {array[bad]}; weights must be finite and at least 0.")
@@ -133,9 +129,7 @@ def check_positions(rows: Any, n: int, name: str) -> Indices:
     array = check_array(rows, name, "a list of row numbers or a boolean mask")
     if array.dtype == bool:
         if array.shape != (n,):
-            raise InvalidInputError(
-                f"{name} is a mask of shape {array.shape}; expected ({n},), one per row of X."
-            )
+            raise InvalidInputError(f"{name} is a mask of shape {array.shape}; expected ({n},), one per row.")
         return np.flatnonzero(array)
     if array.ndim == 1 and array.size == 0:
         return np.empty(0, dtype=np.int64)
@@ -193,7 +187,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
             raise InvalidInputError(f"random_state={random_state!r}: a seed must be at least 0.")
         return np.random.default_rng(None if random_state is None else int(random_state))
     raise InvalidTypeError(
-        f"random_state={random_state!r}: expected an integer, a numpy Generator or RandomState, or None."
+        f"random_state={random_state!r}: expected an integer, Generator, RandomState or None."
     )
 
 

@@ -42,9 +42,7 @@ def resolve_count(
         raise InvalidInputError(f"X has no {unit}, so nothing can be picked: give at least one.")
     amount = _parse_text(k, name) if isinstance(k, str) else _parse_number(k, name)
     if amount > sys.maxsize:
-        raise InvalidInputError(
-            f"{name} is a number of more digits than can be picked: give a count or a fraction."
-        )
+        raise InvalidInputError(f"{name} has more digits than can be picked: give a count or a fraction.")
     if amount <= 0:
         raise InvalidInputError(f"{name}={k}: give a count of at least 1 or a fraction above 0.")
     if isinstance(amount, Fraction):
@@ -150,7 +148,7 @@ def share_budget(
     if isinstance(k, str) and k == TRUSTED:
         if replacement or per_class not in (None, "proportional"):
             raise InvalidInputError(
-                "k='trusted' picks every trusted row once: leave out per_class and replacement."
+                "k='trusted' picks each trusted row once: leave out per_class, replacement."
             )
         return capacities.copy()
     if isinstance(per_class, Mapping):

@@ -167,14 +167,12 @@ def certify(
     """
     if not isinstance(confidence, (int, float)) or not 0.5 < confidence < 1.0:
         raise InvalidInputError(
-            f"confidence={confidence!r}: expected a number above 0.5 and below 1, such as 0.95."
+            f"confidence={confidence!r}: expected a number between 0.5 and 1, such as 0.95."
         )
     if not isinstance(answers, Mapping):
         sample, answers = _read_answers(selection, answers)
     elif sample is None:
-        raise InvalidInputError(
-            "sample is missing: give what check_sample returned, which these are answers about."
-        )
+        raise InvalidInputError("sample is missing: give what check_sample returned for these answers.")
     elif _find_sample(selection, sample.name) is None:
         raise InvalidInputError("sample is of other picks: give what check_sample returned for these.")
     given = np.array([answers.get(row, "") for row in sample.rows.tolist()])

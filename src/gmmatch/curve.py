@@ -239,9 +239,7 @@ def budget_curve(
     """
     check_whole_number(repeats, "repeats")
     if repeats > _FOLDS:
-        raise InvalidInputError(
-            f"repeats={repeats}: each holds out another tenth of the rows; give at most {_FOLDS}."
-        )
+        raise InvalidInputError(f"repeats={repeats}: each holds out another tenth; give at most {_FOLDS}.")
     selections = dict(selection) if isinstance(selection, Mapping) else {_name(selection): selection}
     if not selections:
         raise InvalidInputError("selection is empty: give at least one selection.")
@@ -250,7 +248,7 @@ def budget_curve(
         for name, other in selections.items():
             if other.n_rows != len(rows):
                 raise InvalidInputError(
-                    f"{name} is a selection from {other.n_rows:,} rows, but X has {len(rows):,}."
+                    f"{name} was made from {other.n_rows:,} rows, but X has {len(rows):,}."
                 )
         groups = Groups.of(y, len(rows), warn=False)
         counts = _resolve_sizes(sizes, selections, len(rows))
@@ -258,9 +256,7 @@ def budget_curve(
         held_out = np.flatnonzero((groups.codes >= 0) & (True if trusted is None else trusted))
         probed = len(groups) > 1 and (test is not None or len(held_out) >= _FOLDS)
         if test is not None and not probed:
-            raise InvalidInputError(
-                "test= measures the accuracy of a probe, which needs y with two classes or more."
-            )
+            raise InvalidInputError("test= is for the accuracy of a probe, which needs y with two classes.")
         orders = _draw_orders(selections, groups, int(counts[-1]), repeats, random_state)
         with blas_threads_for(len(rows) * rows.n_features):
             accuracies: dict[str, Matrix] = {}
@@ -290,9 +286,7 @@ def _resolve_sizes(sizes: Any, selections: Mapping[str, Selection], n: int) -> I
         raise InvalidInputError("sizes is empty: give at least one count or share of the rows.")
     counts = np.unique([resolve_count(size, n, name="sizes") for size in requested]).astype(np.int64)
     if counts[-1] > most:
-        raise InvalidInputError(
-            f"sizes ask for {counts[-1]:,} picks, but a selection has {most:,}: select more rows."
-        )
+        raise InvalidInputError(f"sizes ask for {counts[-1]:,}, but a selection has {most:,}: select more.")
     return counts
 
 
@@ -351,7 +345,7 @@ class _Judge:
         with open_rows(test[0], name="test") as rows:
             if rows.n_features != self.rows.n_features:
                 raise InvalidInputError(
-                    f"test has {rows.n_features:,} columns and X has {self.rows.n_features:,}."
+                    f"test has {rows.n_features:,} columns, X has {self.rows.n_features:,}."
                 )
             test_groups = Groups.of(test[1], len(rows), warn=False)
             position = {(type(label), label): i for i, label in enumerate(groups.labels)}

@@ -144,7 +144,7 @@ class Dynamics:
         """Return the mean length of the gradient of each row's loss by the last layer, shape (n,)."""
         if not self._state["grand_count"].any():
             raise InvalidInputError(
-                "GraNd was not recorded: pass update(..., features=...) the last layer's input."
+                "GraNd was not recorded: pass update(..., features=) the last layer's input."
             )
         return self._mean("grand")
 
@@ -171,9 +171,7 @@ class Dynamics:
             raise InvalidTypeError("runs must be one or more Dynamics, one for each training run.")
         sizes = {run.n_rows for run in runs}
         if len(sizes) > 1:
-            raise InvalidInputError(
-                f"runs have {sorted(sizes)} rows: expected training runs on the same rows."
-            )
+            raise InvalidInputError(f"runs have {sorted(sizes)} rows: expected runs on the same rows.")
         merged = cls(runs[0].n_rows)
         merged.runs, merged.epoch = sum(run.runs for run in runs), max(run.epoch for run in runs)
         for name in merged._state:
@@ -209,7 +207,7 @@ class Dynamics:
             raise DataFileNotFoundError(f"{path}: file not found.") from None
         except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile) as error:
             raise InvalidInputError(
-                f"{path} is not a recording of training dynamics, or is damaged ({error})."
+                f"{path} is not a recording of training dynamics, or is damaged."
             ) from error
         return dynamics
 

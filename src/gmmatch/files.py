@@ -61,9 +61,7 @@ def as_path(location: str | os.PathLike[str]) -> Path:
         _ = path.fs  # finds out whether the protocol's own package, such as s3fs, is there
     except ImportError as error:
         remedy = install_command("cloud") if error.name in ("upath", "fsspec") else str(error)
-        raise MissingDependencyError(
-            f"{location} is an address, which needs more packages: {remedy}"
-        ) from None
+        raise MissingDependencyError(f"{location} is an address; it needs more packages: {remedy}") from None
     return cast(Path, path)  # it has the methods of one
 
 

@@ -67,9 +67,7 @@ class Groups:
             return cls([None], np.zeros(n, dtype=np.int64))
         codes, values = encode_labels(y)
         if len(codes) != n:
-            raise InvalidInputError(
-                f"y has {len(codes):,} labels but X has {n:,} rows: give one label per row."
-            )
+            raise InvalidInputError(f"y has {len(codes):,} labels but X has {n:,} rows: give one per row.")
         labels = list(map(plain_label, values))
         classes = _sort_classes(labels)
         positions = dict(zip(classes, range(len(classes)), strict=True))

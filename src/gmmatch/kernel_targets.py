@@ -64,9 +64,7 @@ class KernelTargets(Targets):
             values = problem.rows.take(rows)
             gram = np.asarray(kernel.fit([values]).gram(values, values))
             if not np.isfinite(gram).all():
-                raise InvalidInputError(
-                    f"The kernel {kernel} of these rows overflows: scale them (preprocess='scale')."
-                )
+                raise InvalidInputError(f"{kernel} of these rows overflows: scale them (preprocess='scale').")
             if not len(rows):
                 groups.append(GroupGram(rows, gram, np.zeros(0), 0.0))
                 continue
@@ -81,7 +79,7 @@ class KernelTargets(Targets):
         """Match the target of each group."""
         if not isinstance(start, str):
             raise InvalidInputError(
-                "start: an array has no meaning in the space of a kernel; give 'target' or 'zero'."
+                "start: an array has no meaning in a kernel's space; give 'target' or 'zero'."
             )
         orders = []
         for group, quota in zip(self.groups, problem.quotas.tolist(), strict=True):
@@ -129,9 +127,7 @@ def _compute_target(
         point, details = computed.points[0], computed.details
         scores, norm = factor @ point, float(point @ point)
     else:
-        raise InvalidInputError(
-            f"target={target}: in the space of a kernel give Mean() or GeometricMedian()."
-        )
+        raise InvalidInputError(f"target={target}: with a kernel give Mean() or GeometricMedian().")
     if target.unit and norm > 0.0:
         scores, norm = scores / np.sqrt(norm), 1.0
     return scores, norm, details

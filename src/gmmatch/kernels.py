@@ -134,9 +134,7 @@ class _DistanceKernel:
     def scale(self) -> float:
         """The bandwidth as a number."""
         if isinstance(self.bandwidth, str):
-            raise InvalidInputError(
-                "bandwidth='median' has no value yet: give a number, or let a method fit it."
-            )
+            raise InvalidInputError("bandwidth='median' has no value yet: give one, or let a method fit it.")
         return float(self.bandwidth)
 
 

@@ -21,9 +21,7 @@ from gmmatch.rows.base import RowMap, Rows
 Preprocess: TypeAlias = "str | Sequence[str] | None"
 """A step or a list of steps: "center", "scale", "pca:64", "unit"."""
 
-_EXPECTED = (
-    'expected a list of steps out of "center", "scale", "pca:64" (any number of components) and "unit"'
-)
+_EXPECTED = 'expected a list of steps out of "center", "scale", "pca:64" (any number) and "unit"'
 
 
 def list_steps(preprocess: Preprocess) -> list[str]:

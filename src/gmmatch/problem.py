@@ -131,9 +131,7 @@ class Problem:
         ignored = (quotas > n_included) & (groups.count(self.weights > 0.0) == 0)
         if ignored.any():
             name = describe_group(groups.labels[int(np.argmax(ignored))])
-            raise InvalidInputError(
-                f"sample_weight is 0 for every row of {name}; leave these rows out of X instead."
-            )
+            raise InvalidInputError(f"sample_weight is 0 for every row of {name}; leave these out of X.")
         return replace(self, quotas=quotas - n_included)
 
     def generator(self, group: int) -> np.random.Generator:
@@ -186,9 +184,7 @@ class Problem:
         quotas = capacities if self.budget == TRUSTED else self.quotas
         wanted = int(quotas.sum())
         if not wanted and self.budget == TRUSTED and not self.included.any():
-            raise InvalidInputError(
-                "k='trusted': no row can be trusted; pass a count, or screen less strictly."
-            )
+            raise InvalidInputError("k='trusted': no row is trusted; pass a count, or screen less strictly.")
         if wanted > capacities.sum() and not self.replacement:
             raise InvalidInputError(
                 f"k asks for {wanted:,} more picks, but only {capacities.sum():,} rows are left after screening: "
@@ -287,9 +283,7 @@ def check_scores(scores: Any, n: int) -> Vector:
     """Return one number per row, which may be infinite."""
     values = check_array(scores, "scores", "one number per row", numbers=True).astype(np.float64)
     if values.shape != (n,):
-        raise InvalidInputError(
-            f"scores must be one number per row: expected shape ({n},), got {values.shape}."
-        )
+        raise InvalidInputError(f"scores need one number per row: expected shape ({n},), got {values.shape}.")
     if np.isnan(values).any():
         row = int(np.argmax(np.isnan(values)))
         raise InvalidInputError(f"scores[{row}] is NaN: give every row a number, or leave the row out of X.")
@@ -301,22 +295,16 @@ def _check_probabilities(pred_probs: Any, n: int) -> Matrix:
         np.float64
     )
     if values.ndim != 2 or len(values) != n:
-        raise InvalidInputError(
-            f"pred_probs has shape {values.shape}: give one row of probabilities for each of {n} rows."
-        )
+        raise InvalidInputError(f"pred_probs has shape {values.shape}: give one for each of {n} rows.")
     if not np.isfinite(values).all() or (values < 0.0).any() or (values.sum(axis=1) <= 0.0).any():
-        raise InvalidInputError(
-            "pred_probs must hold finite numbers of at least 0, and a positive one in each row."
-        )
+        raise InvalidInputError("pred_probs must hold finite numbers from 0, a positive one in each row.")
     return values
 
 
 def _check_answers(answers: Any, classes: Groups | None, n: int) -> NDArray[Any]:
     values = check_array(answers, "answers", "one answer per row", dtype=object)
     if values.shape != (n,):
-        raise InvalidInputError(
-            f"answers has shape {values.shape}: give one for each of {n} rows, None for most."
-        )
+        raise InvalidInputError(f"answers has shape {values.shape}: give one for each of {n}, None for most.")
     labels = set() if classes is None else set(classes.labels)
     for row, answer in enumerate(values.tolist()):
         is_label = isinstance(answer, (bool, int, float, str, np.generic))
@@ -337,16 +325,12 @@ def check_per_class(per_class: Any, y: Any) -> PerClass:
         try:
             per_class = dict(per_class)
         except (TypeError, ValueError):
-            raise InvalidInputError(
-                f"per_class={per_class!r}: give a mapping of class to count, or such pairs."
-            ) from None
+            raise InvalidInputError(f"per_class={per_class!r}: give class to count, or such pairs.") from None
     if isinstance(per_class, Mapping) and y is None:
-        raise InvalidInputError(
-            "per_class names classes, but y was not given: pass the labels, or k instead of per_class."
-        )
+        raise InvalidInputError("per_class names classes, but y was not given: pass the labels.")
     if not isinstance(per_class, (str, Mapping, type(None))):
         raise InvalidTypeError(
-            f"per_class={per_class!r}: give 'proportional', 'balanced', a mapping, or None."
+            f"per_class={per_class!r}: give 'proportional', 'balanced', a mapping or None."
         )
     checked: PerClass = per_class  # type: ignore[assignment]
     return checked

@@ -177,9 +177,7 @@ def _check(selection: Selection, picked: Rows, new: Rows, y_new: Any, ids: Any) 
     unknown = [name for name in _UNKNOWN if name in record.get("input", {})]
     unknown += ["reference"] * ("reference" in record)
     if unknown:
-        raise InvalidInputError(
-            f"The picks were made with {unknown[0]}=, which they do not hold: select again."
-        )
+        raise InvalidInputError(f"The picks were made with {unknown[0]}=, which they lack: select again.")
     if len(picked) != selection.k:
         raise InvalidInputError(
             f"X_picked has {len(picked):,} rows, but there are {selection.k:,} picks: give selection.apply(X)."

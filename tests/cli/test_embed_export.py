@@ -121,7 +121,7 @@ def test_picks_of_another_source_are_refused(photos, store, texts, tmp_path, pic
     (photos / "dog" / "0.png").rename(photos / "dog" / "zero.png")
     every = picks_of(store, 24)
     assert "2 of the 24 picks are not in" in refused("export", every, photos, "-o", tmp_path / "x")
-    assert "is a store of embeddings" in refused("export", picks, store, "-o", tmp_path / "x")
+    assert "is a store" in refused("export", picks, store, "-o", tmp_path / "x")
     np.save(tmp_path / "x.npy", np.eye(3))
     assert "cannot be exported" in refused(
         "export", picks_of(tmp_path / "x.npy", 2), tmp_path / "x.npy", "-o", "y"

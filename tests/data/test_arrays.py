@@ -128,7 +128,7 @@ def test_objects_in_an_npz_are_refused_by_name(tmp_path):
 def test_labels_and_ids_in_memory():
     source = ArraySource(X[:3], labels=np.array([1, 0, 1]), ids=["a", "b", "c"])
     assert check_protocol(source)[1:] == (["a", "b", "c"], [1, 0, 1])
-    with pytest.raises(InvalidInputError, match="labels has 2 entries, but an array in memory has 3 rows"):
+    with pytest.raises(InvalidInputError, match="labels has 2 entries for 3 rows"):
         ArraySource(X[:3], labels=[1, 2])
     with pytest.raises(InvalidInputError, match="ids has 4 entries"):
         ArraySource(X[:3], ids=range(4))

@@ -140,9 +140,7 @@ def test_rows_skipped_by_an_earlier_run_are_reported_again(tmp_path):
 
 def test_rows_that_are_all_bad_are_an_error(tmp_path):
     source = ArraySource(vectors(4, bad=range(4)))
-    with pytest.raises(
-        InvalidInputError, match=r"None of the 4 rows of the source could be encoded. The first: "
-    ):
+    with pytest.raises(InvalidInputError, match=r"None of the 4 rows could be encoded. The first: "):
         embed(source, load_encoder("identity"), tmp_path / "x.emb", on_error="skip")
 
 

@@ -249,7 +249,7 @@ def test_a_folder_that_is_not_there():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": "tpu"}, "device='tpu': this machine has no such device"),
+        ({"device": "tpu"}, "device='tpu': no such device here"),
         ({"dtype": "int8"}, "dtype='int8': use auto, float32 or float16 or bfloat16"),
         ({"pooling": "max"}, "pooling='max': use auto, cls or mean"),
         ({"prompt": "x"}, "prompt= is not an option"),

@@ -30,7 +30,7 @@ def with_value(value, *places):
         # rows
         ({"X": with_value(np.nan, (3, 1), (7, 0))}, r"X contains NaN.* 2 of 20 rows \(first: 3, 7\)"),
         ({"X": with_value(-np.inf, (5, 2))}, r"infinity.* 1 of 20 rows \(first: 5\).*Drop"),
-        ({"X": X[:, 0]}, r"X has shape \(20,\): expected rows by features.*X.reshape\(-1, 1\)"),
+        ({"X": X[:, 0]}, r"X has shape \(20,\): expected a 2d array, rows by features.*X.reshape\(-1, 1\)"),
         ({"X": np.array([[10**400, 1], [1, 2]], dtype=object)}, "X must be a 2d array of numbers: int too"),
         ({"X": np.ma.masked_greater(X, 1.0)}, "X has masked values"),
         # k
@@ -43,7 +43,7 @@ def with_value(value, *places):
         ({"k": 15, "exclude": range(10)}, r"k=15 .* rows that may be picked \(10\)"),
         ({"k": 1, "exclude": range(20)}, "X has no rows that may be picked"),
         # labels and classes
-        ({"y": Y[:-1]}, "y has 19 labels but X has 20 rows: give one label per row"),
+        ({"y": Y[:-1]}, "y has 19 labels but X has 20 rows: give one per row"),
         ({"y": [None] * 20}, "y has no label for any row.*y=None or unlabeled='group'"),
         ({"y": Y, "unlabeled": "keep"}, "unlabeled='keep': give 'drop' or 'group'"),
         ({"y": "cat"}, "y has type str"),
@@ -52,8 +52,8 @@ def with_value(value, *places):
         ({"y": Y, "per_class": {"bird": 2}}, "per_class names 'bird'.*classes are 'cat', 'dog'"),
         ({"y": Y, "per_class": {"dog": 3}}, "class 'dog' has 2 rows .* quota is 3"),
         ({"y": Y, "per_class": {"cat": -5}}, r"per_class\['cat'\]=-5"),
-        ({"y": Y, "per_class": {"cat": 10**30}}, r"per_class\['cat'\] is a number of more digits"),
-        ({"y": Y, "per_class": ["dog"]}, "per_class=.*give a mapping of class to count"),
+        ({"y": Y, "per_class": {"cat": 10**30}}, r"per_class\['cat'\] has more digits"),
+        ({"y": Y, "per_class": ["dog"]}, "per_class=.*give class to count"),
         ({"per_class": {"dog": 1}}, "per_class names classes, but y was not given"),
         ({"y": Y, "per_class": {"dog": 1}, "k": 5}, "k=5 disagrees with per_class, .* sums to 1"),
         # rows in and out
@@ -90,7 +90,7 @@ def with_value(value, *places):
         ({"method": "robust", "y": Y, "pred_probs": "abc"}, "pred_probs must be one row of probabilities"),
         ({"method": "robust", "y": Y, "answers": [np.arange(2)] + 19 * [None]}, r"answers\[0\]=array"),
         ({"method": "by-score", "scores": [1j] * 20}, "scores: Complex data not supported"),
-        ({"method": "random", "k": 10**30, "replacement": True}, "k is a number of more digits than can be"),
+        ({"method": "random", "k": 10**30, "replacement": True}, "k has more digits than can be"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::gmmatch.errors.UnlabeledRowsWarning")

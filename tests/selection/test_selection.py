@@ -109,13 +109,13 @@ def test_provenance_becomes_what_json_can_hold():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"order": [5]}, "order holds 5, but there are 5 rows"),
+        ({"order": [5]}, "order holds 5, of 5 rows"),
         ({"order": [-1]}, "order holds -1"),
-        ({"order": [0.5]}, "order must be a list of whole numbers"),
+        ({"order": [0.5]}, "order must be whole numbers"),
         ({"order": [[0]]}, r"shape \(1, 1\)"),
         ({"order": [0], "ids": ["a", "b"]}, "ids has 2 entries for 1 picks"),
         ({"order": [0], "ids": [1.5]}, "give integers or strings"),
-        ({"order": [0], "group_of_pick": [1]}, "group_of_pick holds 1, but there are 1 classes"),
+        ({"order": [0], "group_of_pick": [1]}, "group_of_pick holds 1, of 1 classes"),
         ({"order": [0], "residuals": [0.1, 0.2]}, r"residuals has shape \(2,\): expected \(1,\)"),
         ({"order": [0], "weights": [-1.0]}, "weights must be finite and at least 0"),
     ],

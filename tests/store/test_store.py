@@ -173,7 +173,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("rows", "options", "message"),
         [
-            (np.zeros((2, 3)), {}, "rows has 3 features, but .* holds rows of 4"),
+            (np.zeros((2, 3)), {}, "rows has 3 features, but .* has 4"),
             (np.zeros(4), {}, r"rows has shape \(4,\)"),
             (np.zeros((1, 0)), {}, "rows has shape"),
             (np.array([["a"] * 4]), {}, "dtype <U1"),
@@ -214,7 +214,7 @@ class TestRefusals:
         for place, message in (
             ("file", "is a file"),
             ("photos", "is not an embedding store .it holds 'holiday.jpg'"),
-            ("no/where.emb", "does not exist; make it first"),
+            ("no/where.emb", "make it first"),
         ):
             with pytest.raises(GMMatchError, match=message):
                 make(tmp_path / place)
@@ -271,7 +271,7 @@ class TestOpening:
     def test_a_manifest_that_contradicts_itself(self, path, changes):
         """Without a checksum, which finds any change (below)."""
         self.rewrite(path, sha256=None, **changes)
-        self.fails(path, "manifest.json cannot be read, so the store cannot be used")
+        self.fails(path, "manifest.json cannot be read: ")
 
     def test_a_manifest_cannot_point_elsewhere(self, path):
         manifest = json.loads((path / "manifest.json").read_text())

@@ -72,9 +72,7 @@ def certify(
     drawn = gm.check_sample(selection, sample, random_state=seed)
     if output.suffix.lower() == ".csv":
         drawn.write(output)
-        note(
-            f"Wrote {output}: write right, wrong or unsure into the column 'answer' of {len(drawn):,} lines."
-        )
+        note(f"Wrote {output}: write right, wrong or unsure as 'answer' into {len(drawn):,} lines.")
         return
     from gmmatch.review.page import write_check_page
 
@@ -96,7 +94,5 @@ def _open_contents(selection: Selection, source: str, split: str | None) -> Cont
     row_in_source[selection.indices[positions]] = rows
     contents = open_contents(opened, selection.n_rows, row_in_source)
     if contents is None:
-        raise InvalidInputError(
-            f"{source} holds embeddings: give the images or texts that they were made from."
-        )
+        raise InvalidInputError(f"{source} holds embeddings: give the images or texts they were made from.")
     return contents

@@ -68,7 +68,7 @@ def demo(
         f"{sum(is_wrong)} of {len(is_wrong)} picks are in a wrong folder; at random about {chance:.0f} would be.",
     )
     note(
-        f"Open {cleaned.report} and {output / 'picks.html'} in a browser. {cleaned.removed} says what was removed."
+        f"Open {cleaned.report} and {output / 'picks.html'} in a browser. {cleaned.removed} lists what went."
     )
 
 

@@ -115,9 +115,7 @@ def _correct_labels(selection: Selection, min_confidence: float) -> dict[str, An
 
     screening = selection.screening
     if screening is None or not screening.labels:
-        raise InvalidInputError(
-            "--labels corrected: the picks suggest no labels; select with labels and robust."
-        )
+        raise InvalidInputError("--labels corrected: the picks suggest none; select with labels and robust.")
     given = np.array([*screening.labels, None], dtype=object)[screening.given]
     corrected, picks = gm.corrected_labels(screening, given, min_confidence), selection.indices
     return {
@@ -134,9 +132,7 @@ def open_picked(selection: Selection, source: str, **columns: str | None) -> Bas
     from gmmatch.data.opening import open_source, read_description
 
     if is_store(source):
-        raise InvalidInputError(
-            f"{source} is a store of embeddings: give the images or texts it was made from."
-        )
+        raise InvalidInputError(f"{source} is a store: give the images or texts that it was made from.")
     _, recorded = read_description(selection.provenance.get("embeddings", {}).get("source", {}))
     options = {**recorded, **{name: value for name, value in columns.items() if value is not None}}
     if options.get("id_column") == "":
@@ -179,9 +175,7 @@ def _find_ids(selection: Selection, source: BaseSource) -> Indices:
             "its --id-column if it was embedded with one."
         )
     if len(position) < len(source.ids):
-        raise InvalidInputError(
-            f"{source.location} has several rows with the same id: give every row its own."
-        )
+        raise InvalidInputError(f"{source.location} has several rows with the same id: give each its own.")
     return np.array([position[name] for name in ids], dtype=np.int64)
 
 
@@ -195,6 +189,4 @@ def _check_unchanged(selection: Selection, source: BaseSource) -> None:
         counts = f"{source.location} has {source.n_rows:,} rows, but the picks were made from {expected:,}"
         raise InvalidInputError(f"{counts}: {advice}.")
     if has_changed(source, recorded, origin.get("source_fingerprint")):
-        raise InvalidInputError(
-            f"{source.location} is not what the picks were made from, or has changed: {advice}."
-        )
+        raise InvalidInputError(f"{source.location} is not what was picked from, or has changed: {advice}.")

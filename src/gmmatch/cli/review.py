@@ -67,7 +67,7 @@ def review(
 
     if rows.y is None and screening.noise_rate is None and not screening.counts:
         raise InvalidInputError(
-            f"Nothing speaks against any row of {given.path}: there is nothing to review."
+            f"Nothing speaks against the rows of {given.path}: there is nothing to review."
         )
     decisions = gm.review(
         rows.X, rows.y, output=output, source=contents, ids=rows.ids, screening=screening, static=static, tool=tool,

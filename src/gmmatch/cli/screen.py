@@ -99,9 +99,7 @@ def _check_rows(rows: Embeddings) -> Any:
     from gmmatch.review.cleaning import open_source_of
 
     if rows.store is None:
-        raise InvalidInputError(
-            f"--check-rows: {rows.path} does not say which images or texts it was made from."
-        )
+        raise InvalidInputError(f"--check-rows: {rows.path} does not say what it was made from.")
     with progress("Checking") as update:
         return check_rows(open_source_of(rows.store), progress=update)[rows.store.source_rows]
 

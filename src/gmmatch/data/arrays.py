@@ -68,7 +68,7 @@ class ArraySource(BaseSource):
         for name, values in self._values.items():
             if len(values) != self.n_rows:
                 raise InvalidInputError(
-                    f"{name} has {len(values):,} entries, but {location} has {self.n_rows:,} rows."
+                    f"{name} has {len(values):,} entries for {self.n_rows:,} rows of {location}."
                 )
         label, id = (name if name in self._values else None for name in given)
         self._take(Columns("embedding", "rows", ("rows",), label, id, how))

@@ -124,9 +124,7 @@ def read_description(recorded: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     known = inspect.signature(open_source).parameters.keys() - {"spec"}
     is_known = isinstance(options, dict) and options.keys() <= known
     if not is_known or not all(isinstance(text, str) for text in (location, *options.values())):
-        raise InvalidInputError(
-            "What the rows were made from is not recorded as gmmatch does it: make them again."
-        )
+        raise InvalidInputError("What the rows were made from is not recorded by gmmatch: make them again.")
     return location, options
 
 
@@ -212,9 +210,7 @@ def _open_files(
 
 def _open_folder(folder: Path, request: ColumnRequest, split: str | None, location: str) -> BaseSource:
     if is_store(folder):
-        raise InvalidInputError(
-            f"{folder} holds embeddings that gmmatch made: open it with gmmatch.store.open_store."
-        )
+        raise InvalidInputError(f"{folder} is a store of embeddings: open it with gmmatch.open_store.")
     if (folder / "dataset_dict.json").exists() or (folder / "state.json").exists():
         return load_saved(str(folder), request, split)
     files = list_files(folder)
@@ -226,9 +222,7 @@ def _open_folder(folder: Path, request: ColumnRequest, split: str | None, locati
     formats = formats or [name for name in ("json", "csv") if name in by_format]
     if len(formats) > 1:
         counts = " and ".join(_count_files(len(by_format[name]), name) for name in formats)
-        raise InvalidInputError(
-            f"{location} holds {counts}: give the files of one kind, as {location}/*.suffix."
-        )
+        raise InvalidInputError(f"{location} holds {counts}: give files of one kind, as {location}/*.suffix.")
     if not formats or formats == ["images"]:
         request.refuse(location, "is a folder of images and has no columns")
         return ImageFolder(folder, files, split, location)

@@ -58,9 +58,7 @@ class CallableEncoder(Described):
 
     def __init__(self, function: Callable[[Any], Any], kind: Kind = "image", name: str | None = None) -> None:
         if not callable(function):
-            raise InvalidTypeError(
-                f"encoder has type {type(function).__name__}: give the name of a model or a function."
-            )
+            raise InvalidTypeError(f"encoder has type {type(function).__name__}: give a name or a function.")
         self.function = function
         self.kind: Kind = kind
         named = _named(function)

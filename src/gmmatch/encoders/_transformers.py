@@ -161,9 +161,7 @@ class TransformersEncoder(ModelEncoder):
         hidden = output.last_hidden_state
         has_cls = any(name.endswith(_CLS_TOKENS) for name, _ in model.named_parameters())
         if self._asked == "cls" and not has_cls:
-            raise InvalidInputError(
-                f"pooling='cls': {type(model).__name__} has no CLS token; use mean or auto."
-            )
+            raise InvalidInputError(f"pooling='cls': {type(model).__name__} has no CLS token; use mean.")
         if self._asked != "mean" and has_cls:
             return hidden[:, 0], "cls"
         return hidden.mean(dim=(2, 3) if hidden.ndim == 4 else 1), "mean"
@@ -182,7 +180,7 @@ class TransformersEncoder(ModelEncoder):
             raise
         except (RuntimeError, ValueError, TypeError, AttributeError) as error:
             raise InvalidInputError(
-                f"encoder={self.name!r} cannot encode a picture: {first_line(error)}."
+                f"encoder={self.name!r} encodes no picture: {first_line(error)}."
             ) from error
 
 

@@ -86,9 +86,7 @@ def check_texts(items: Items, encoder: str) -> list[str]:
     """Return the items, which must be texts."""
     for item in items:
         if not isinstance(item, str):
-            raise InvalidTypeError(
-                f"encoder={encoder!r} takes texts, and one item is a {type(item).__name__}."
-            )
+            raise InvalidTypeError(f"encoder={encoder!r} takes texts, not a {type(item).__name__}.")
     return list(items)
 
 

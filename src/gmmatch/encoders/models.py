@@ -220,7 +220,7 @@ def choose_device(device: str) -> str:
     'cpu'
     >>> choose_device("abacus")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: device='abacus': this machine has no such device; use auto, ...
+    gmmatch.errors.InvalidInputError: device='abacus': no such device here; use auto, ...
     """
     import torch
 
@@ -231,9 +231,7 @@ def choose_device(device: str) -> str:
     with suppress(RuntimeError, AssertionError):
         if torch.zeros(0, device=device).device.type in usable:
             return device
-    raise InvalidInputError(
-        f"device={device!r}: this machine has no such device; use auto, {' or '.join(usable)}."
-    )
+    raise InvalidInputError(f"device={device!r}: no such device here; use auto, {' or '.join(usable)}.")
 
 
 def choose_dtype(dtype: str, device: str) -> str:

@@ -193,7 +193,7 @@ def _encode(
     vectors = model(items)
     if len(vectors) != len(kept):
         raise InvalidInputError(
-            f"encoder={model.encoder.name!r} returned {len(vectors)} vectors for {len(kept)} rows."
+            f"encoder={model.encoder.name!r} made {len(vectors)} vectors of {len(kept)} rows."
         )
     if dtype is not None:
         with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is found below

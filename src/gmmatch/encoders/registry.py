@@ -79,9 +79,7 @@ def load_encoder(
     name = str(spec)
     kind = kind or _guess_kind(name)
     if kind == "embedding":
-        raise InvalidInputError(
-            f"encoder={name!r}: the rows are vectors already, which a model cannot take; use identity."
-        )
+        raise InvalidInputError(f"encoder={name!r}: the rows are vectors already; use identity.")
     make: Any = partial(SentenceEncoder if kind == "text" else TransformersEncoder, name)
     if name == EFFICIENTNET and kind == "image":
         options.pop("trust_pickle", None)  # its weights are no pickle that could run code

@@ -205,9 +205,7 @@ class Method(ABC):
             raise InvalidInputError(f"reference: method {self.name!r} follows no target; leave it out.")
         if reference is None:
             if not isinstance(weight, (int, float)) or weight != 1.0:
-                raise InvalidInputError(
-                    "reference_weight goes with reference: give the rows to follow, or leave it out."
-                )
+                raise InvalidInputError("reference_weight goes with reference: give the rows to follow, too.")
             return problem
         pair = isinstance(reference, (tuple, list)) and len(reference) == 2 and np.ndim(reference[0]) != 1
         X, labels = reference if pair else (reference, None)
@@ -309,9 +307,7 @@ def validate_labels(y: Any, per_class: Any) -> Any:
         try:
             check_classification_targets(known if len(known) else [0])
         except ValueError as error:
-            raise InvalidInputError(
-                f"{error} Pass per_class=None to select from all rows together."
-            ) from error
+            raise InvalidInputError(f"{error} Pass per_class=None to ignore the labels.") from error
     return y if isinstance(y, (list, tuple)) or hasattr(y, "dtype") else values
 
 

@@ -66,9 +66,7 @@ class Matching(Method):
         check_option("target", self.target, "compute", "GeometricMedian()")
         check_option("kernel", self.kernel, "fit", "RBF()")
         if isinstance(self.start, str) and self.start not in ("target", "zero"):
-            raise InvalidInputError(
-                f"start={self.start!r}: give 'target' (the paper's θ₀ = μ), 'zero' or an array."
-            )
+            raise InvalidInputError(f"start={self.start!r}: give 'target' (θ₀ = μ), 'zero' or an array.")
         if isinstance(self.batches, (Carried, Independent)) or self.batches is None:
             return
         check_whole_number(self.batches, "batches")

@@ -181,7 +181,5 @@ class ByScore(Ranking):
     def scores(self, problem: Problem, targets: Targets) -> Vector:
         """Return the given scores."""
         if problem.scores is None:
-            raise InvalidInputError(
-                "method 'by-score' ranks rows by your own numbers: pass scores=, one for each row."
-            )
+            raise InvalidInputError("method 'by-score' ranks rows by your own numbers: pass scores=.")
         return problem.scores

@@ -104,8 +104,6 @@ def from_json(value: Any) -> Any:
 
         kind = getattr(gmmatch, str(value["kind"]), None)
         if not (isinstance(kind, type) and is_dataclass(kind)):
-            raise InvalidInputError(
-                f"The selection was made with {value['kind']!r}, which is not an option of gmmatch."
-            )
+            raise InvalidInputError(f"The selection was made with {value['kind']!r}, which gmmatch lacks.")
         return kind(**{name: from_json(item) for name, item in value.items() if name != "kind"})
     return value

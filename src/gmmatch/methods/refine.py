@@ -63,9 +63,7 @@ def refine(selection: Selection, X: Any, y: Any = None, *, sweeps: int = 10, **a
     if selection.order_ids is not None and not np.array_equal(order, selection.order):
         ids = per_row_values(X, arguments.get("ids"), "ids")
         if ids is None:
-            raise InvalidInputError(
-                "The selection has ids: pass ids= of all rows, so that new picks have theirs."
-            )
+            raise InvalidInputError("The selection has ids: pass ids= of all rows, for new picks.")
         order_ids: Any = ids(order) if callable(ids) else np.asarray(ids)[order]
     else:
         order_ids = selection.order_ids

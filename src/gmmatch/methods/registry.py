@@ -155,9 +155,7 @@ engine, memory_limit, n_jobs
 def method_from_record(provenance: Mapping[str, Any], **changes: Any) -> Method:
     """Return the method that made a selection, with its parameters and seed; ``changes`` are other parameters."""
     if not {"method", "parameters", "seed"} <= set(provenance):
-        raise InvalidInputError(
-            "How this selection was made is not recorded: only what select made can be rerun."
-        )
+        raise InvalidInputError("How this selection was made is not recorded: only select's can be rerun.")
     parameters = {name: from_json(value) for name, value in provenance["parameters"].items()}
     return make_method(provenance["method"], {**parameters, "random_state": provenance["seed"], **changes})
 
@@ -199,9 +197,7 @@ def rerun(selection: Selection, X: Any, y: Any = None, **changes: Any) -> Select
     missing = [name for name in per_row if name not in arguments]
     if missing:
         words = " and ".join(f"{name}=" for name in missing)
-        raise InvalidInputError(
-            f"The selection was made with {words}, which it does not hold: pass it again."
-        )
+        raise InvalidInputError(f"The selection was made with {words}, which it lacks: pass it again.")
     if provenance.get("preprocess"):
         arguments.setdefault("preprocess", provenance["preprocess"])
     if "reference" in provenance:

@@ -150,7 +150,7 @@ def _make_option(text: str, name: str, value: Any, below: _Given) -> Any:
         choices = _CHOICES.get(name.rpartition(".")[2], ())
         names = " or ".join(f"{name}={option_name(choice)}" for choice in choices)
         raise InvalidInputError(
-            f"{text}: {f'say of which object, as {names}' if names else f'{name} has no settings'}."
+            f"{text}: {f'say of which, as {names}' if names else f'{name} has no settings'}."
         )
     known = _parameters(value)
     arguments = {**known, **_read_settings(below, known, option_name(cls), f"{name}.")}

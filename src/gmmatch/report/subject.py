@@ -96,9 +96,7 @@ class Classes:
             return cls([None], ["all rows"], groups.codes, False)
         if isinstance(class_names, (str, bytes)) or not isinstance(class_names, Iterable | None):
             kind = type(class_names).__name__
-            raise InvalidTypeError(
-                f"class_names has type {kind}: give a mapping of label to name, or a list."
-            )
+            raise InvalidTypeError(f"class_names has type {kind}: give label to name, or a list.")
         if not isinstance(class_names, Mapping):
             class_names = dict(enumerate(class_names or ()))
         names = [shorten(_class_name(label, class_names)) for label in groups.labels]

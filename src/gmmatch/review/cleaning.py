@@ -65,9 +65,7 @@ class Cleaned:
     screening: ScreeningResult
 
     def __repr__(self) -> str:
-        return (
-            f"{self.n_kept:,} of {self.n_rows:,} rows stay, {self.n_relabeled:,} of them with another label."
-        )
+        return f"{self.n_kept:,} of {self.n_rows:,} rows stay, {self.n_relabeled:,} with another label."
 
     def _repr_html_(self) -> str:
         return html_table(
@@ -181,9 +179,7 @@ def open_source_of(store: Store) -> BaseSource:
     location, options = read_description(store.source)
     source = open_source(location, **options)
     if store.manifest.source_fingerprint != source.fingerprint():
-        raise InvalidInputError(
-            f"{source.location} has changed since {store.path} was made from it: embed it again."
-        )
+        raise InvalidInputError(f"{source.location} has changed since {store.path} was made: embed it again.")
     return source
 
 

@@ -77,9 +77,7 @@ def read_answers(path: str | os.PathLike[str], text: str) -> list[dict[str, str]
         records = records["samples"] if isinstance(records, dict) else records
         return [line for record in records if (line := _line_of(record))]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InvalidInputError(
-            f"{path} has no answers as {listed(list(TOOLS))} or jsonl export them: {error!r}."
-        ) from None
+        raise InvalidInputError(f"{path} has no answers of {listed(TOOLS)} or jsonl: {error!r}.") from None
 
 
 def read_label_issues(lines: list[dict[str, str]]) -> list[dict[str, str]]:

@@ -114,7 +114,7 @@ def _choose(X: Any, engine: Any, name: str) -> tuple[Any, Any]:
     if not in_files and source.ndim != 2:
         hint = " Reshape your data: X.reshape(-1, 1) for a single feature." if source.ndim == 1 else ""
         raise InvalidInputError(
-            f"{name} has shape {tuple(source.shape)}: expected rows by features, a 2d array.{hint}"
+            f"{name} has shape {tuple(source.shape)}: expected a 2d array, rows by features.{hint}"
         )
     if not in_files and 0 in source.shape:
         raise InvalidInputError(

@@ -379,15 +379,13 @@ def check_numbers(
     array = np.array(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InvalidInputError(
-            f"{name} must be a list of whole numbers; got dtype {array.dtype}, shape {array.shape}."
+            f"{name} must be whole numbers; got dtype {array.dtype}, shape {array.shape}."
         )
     if length is not None and len(array) != length:
         raise InvalidInputError(f"{name} has shape {array.shape}: expected ({length},).")
     if array.size and (array.min() < 0 or array.max() >= limit):
         bad = array[(array < 0) | (array >= limit)][0]
-        raise InvalidInputError(
-            f"{name} holds {bad}, but there are {limit:,} {unit}: expected 0 to {limit - 1}."
-        )
+        raise InvalidInputError(f"{name} holds {bad}, of {limit:,} {unit}: expected 0 to {limit - 1}.")
     return array.astype(np.int64)
 
 

@@ -236,9 +236,7 @@ def _prepare_folder(folder: Path) -> None:
         if is_remote(folder):
             return  # there are no folders, only names of files
         if not folder.parent.is_dir():
-            raise DataFileNotFoundError(
-                f"{folder}: the folder {folder.parent} does not exist; make it first."
-            )
+            raise DataFileNotFoundError(f"{folder}: there is no folder {folder.parent}; make it first.")
         folder.mkdir(exist_ok=True)
     names = [] if (folder / MANIFEST_NAME).exists() else sorted(path.name for path in folder.iterdir())
     foreign = [name for name in names if name != LOCK_NAME and not is_store_file(name)]

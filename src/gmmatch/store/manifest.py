@@ -155,9 +155,7 @@ def load_manifest(folder: Path) -> Manifest:
                 raise ValueError("its checksum is wrong")
             return _from_document(document)
     except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(
-            f"{path} cannot be read, so the store cannot be used: {first_line(error)}."
-        ) from None
+        raise InvalidInputError(f"{path} cannot be read: {first_line(error)}.") from None
     raise InvalidInputError(
         f"{path} was written by a newer gmmatch (format {version}; this one reads up to {FORMAT_VERSION}): "
         "upgrade gmmatch to read it."

@@ -280,9 +280,7 @@ def _nothing_encoded(run: _Run) -> InvalidInputError:
     if not run.skipped:
         return InvalidInputError("The source has no rows: there is nothing to encode.")
     first = next(iter(run.skipped.values()))
-    return InvalidInputError(
-        f"None of the {run.n_read:,} rows of the source could be encoded. The first: {first}"
-    )
+    return InvalidInputError(f"None of the {run.n_read:,} rows could be encoded. The first: {first}")
 
 
 def _all_skipped(source: Source, kept: Indices, run: _Run) -> tuple[SkippedRow, ...]:

@@ -211,9 +211,7 @@ class StoreWriter(Commits):
         """Raise unless these rows are like those that the store has."""
         n_features, has_labels = self.manifest.n_features, self.manifest.has_labels
         if n_features is not None and block.shape[1] != n_features:
-            raise InvalidInputError(
-                f"rows has {block.shape[1]} features, but {self.path} holds rows of {n_features}."
-            )
+            raise InvalidInputError(f"rows has {block.shape[1]} features, but {self.path} has {n_features}.")
         if has_labels is not None and has_labels != labeled:
             state = "has labels: give them" if has_labels else "has no labels: leave them out"
             raise InvalidInputError(f"{self.path} {state} for these rows, too.")
@@ -266,9 +264,7 @@ def _checked_positions(source_rows: Any, count: int, first: int) -> NDArray[np.i
     positions = check_array(source_rows, "source_rows", "row numbers")
     numbers = positions.dtype.kind in "iu" or positions.size == 0
     if positions.shape != (count,) or not numbers or np.any(positions < 0) or np.any(np.diff(positions) <= 0):
-        raise InvalidInputError(
-            f"source_rows must be {count} ascending row numbers, one for each row of rows."
-        )
+        raise InvalidInputError(f"source_rows must be {count} ascending row numbers, one for each row.")
     return positions.astype(np.int64)
 
 

@@ -223,9 +223,7 @@ class CommandGroup(TyperGroup):
 def _check_threads(number: str) -> None:
     """Raise for a number of threads that Numba, which reads it from the environment, has only a traceback for."""
     if not number.isdecimal() or int(number) == 0:
-        raise InvalidInputError(
-            f"NUMBA_NUM_THREADS={number} in the environment: give a number of at least 1."
-        )
+        raise InvalidInputError(f"NUMBA_NUM_THREADS={number} in the environment: give at least 1.")
 
 
 @contextmanager

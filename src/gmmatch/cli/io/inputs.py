@@ -218,9 +218,7 @@ def read_column(embeddings: Embeddings, text: str, column: str, option: str) -> 
     if not _names_table(text):
         options = embeddings.origin.get("source", {}).get("opened_with", {})
         if embeddings.store is not None or embeddings.path.lower().endswith(".npy"):
-            raise InvalidInputError(
-                f"{option} {text}: {embeddings.path} has no columns; give a table with ids."
-            )
+            raise InvalidInputError(f"{option} {text}: {embeddings.path} has no columns; give a table.")
         try:
             source = _open_source(embeddings.path, {**options, "label_column": text})
         except InvalidInputError as error:
@@ -243,9 +241,7 @@ def _read_table(file: Path, column: str, given: str) -> dict[str, Any]:
     import pyarrow.parquet
 
     if file.suffix.lower() not in _TABLES:
-        raise InvalidInputError(
-            f"{given}: expected a .csv or .parquet table with the columns id and {column}."
-        )
+        raise InvalidInputError(f"{given}: expected a .csv or .parquet table with columns id and {column}.")
     if not file.is_file():
         raise DataFileNotFoundError(f"{given}: there is no such file.")
     try:
@@ -295,9 +291,7 @@ def read_array(path: str, option: str) -> Any:
         reason = f"it is {source.format}"
     except GMMatchError as error:
         reason = first_line(error)
-    raise InvalidInputError(
-        f"{option} {path}: give a .npy file with a row of probabilities for each row; {reason}."
-    )
+    raise InvalidInputError(f"{option} {path}: give a .npy file with probabilities for each row; {reason}.")
 
 
 def check_encoders(origin: Mapping[str, Any], other: Mapping[str, Any], given: str) -> None:
