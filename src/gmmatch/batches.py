@@ -43,7 +43,7 @@ class Carried:
 
     def pick(self, problem: Problem, task: GreedyTask) -> Indices:
         """Return the picks of all batches, group after group."""
-        batch, quotas = np.zeros_like(task.codes), task.quotas[:, None]
+        batch, quotas = np.zeros(len(task.codes), dtype=np.int32), task.quotas[:, None]
         if self.n_batches > 1:
             quotas = np.zeros((len(task.quotas), self.n_batches), dtype=np.int64)
             for group, rows in enumerate(problem.groups.split(task.available)):

@@ -116,21 +116,20 @@ class FileRows(LocalRows):
             available = (
                 self._take(index) if len(index) * row_bytes <= self.memory_limit else self._save(index)
             )
-            subtask = replace(
-                task,
-                quotas=task.quotas[first:stop],
-                targets=task.targets[first:stop],
-                thetas=task.thetas[first:stop],
-                codes=np.where((task.codes >= first) & (task.codes < stop), task.codes - first, -1),
-            )
+            run: dict[str, Any] = {
+                "quotas": task.quotas[first:stop],
+                "targets": task.targets[first:stop],
+                "thetas": task.thetas[first:stop],
+            }
             if available is None:
-                order, thetas[first:stop] = super().greedy_picks(subtask)
+                codes = np.where((task.codes >= first) & (task.codes < stop), task.codes - first, -1)
+                order, thetas[first:stop] = super().greedy_picks(replace(task, codes=codes, **run))
             else:
-                inner = replace(
-                    subtask, codes=subtask.codes[index], available=np.ones(len(index), dtype=bool)
+                run |= {"codes": task.codes[index] - first, "available": np.ones(len(index), dtype=bool)}
+                picks, thetas[first:stop] = ArrayRows(available, self.n_jobs).greedy_picks(
+                    replace(task, **run)
                 )
-                positions, thetas[first:stop] = ArrayRows(available, self.n_jobs).greedy_picks(inner)
-                order = index[positions]
+                order = index[picks]
             orders.append(order)
         return np.concatenate(orders), thetas
 
