@@ -260,6 +260,15 @@ def test_without_labels_there_is_no_accuracy():
     assert "no accuracy" in curve.sentence
 
 
+def test_without_sizes_they_grow_evenly_and_a_figure_shows_them(curve, tmp_path):
+    whole = gm.budget_curve(gm.select(X, Y, k=100, method="easy"), X, Y, repeats=1)
+    sizes = [point.k for point in whole.of("easy")]
+    assert sizes == sorted(set(sizes)) and sizes[-1] == 100 and len(sizes) > 4
+    pytest.importorskip("matplotlib")
+    assert len(curve.figure(tmp_path / "curve.png").axes[0].lines) == 2
+    assert (tmp_path / "curve.png").stat().st_size > 5_000
+
+
 def test_sizes_that_a_selection_does_not_have_are_refused():
     selection = gm.select(X, Y, k=50, method="easy")
     with pytest.raises(gm.GMMatchError, match="sizes"):

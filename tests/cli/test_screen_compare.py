@@ -123,6 +123,16 @@ def test_without_the_truth_the_screening_is_asked(noisy, tmp_path, succeeds):
     assert "robust" in page.read_text(encoding="utf-8")
 
 
+def test_a_curve_is_that_of_the_library(noisy, succeeds):
+    asked = ("curve", noisy[0], "--sizes", "6,12", "--methods", "easy,random", "--repeats", 1)
+    data = np.load(noisy[0])
+    X, y = data["x"], data["label"]
+    selections = {name: gm.select(X, y, k=12, method=name, random_state=0) for name in ("easy", "random")}
+    expected = gm.budget_curve(selections, X, y, sizes=[6, 12], repeats=1, random_state=0).as_json()
+    assert succeeds(*asked, "--json") == {"input": str(noisy[0]), **expected}
+    assert "easy picks beat" in succeeds(*asked)
+
+
 def test_what_cannot_be_compared(noisy, vectors, tmp_path, refused):
     path, truth = noisy
     assert "--methods 'zz'" in refused("compare", path, "-k", 3, "--methods", "random,zz")

@@ -121,6 +121,7 @@ def test_a_broken_picture_stops_the_work_and_what_came_before_is_kept(tmp_path, 
     report = embed(source, encoder, tmp_path / "x.emb", batch_size=10, on_error="skip")
     assert (report.n_before, report.n_encoded, report.n_rows) == (30, 29, 59)
     assert [(row.row, row.id) for row in report.skipped] == [(37, source.ids[37])]
+    assert embed(source, encoder, tmp_path / "y.emb", batch_size=1, on_error="skip").n_rows == 59
     assert "037.png is not a readable image" in report.skipped[0].reason
     store = open_store(tmp_path / "x.emb")
     assert store.source_rows.tolist() == [row for row in range(60) if row != 37]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from pathlib import Path
 
@@ -142,6 +143,15 @@ def test_vectors_are_nothing_to_look_at(page_of):
     assert open_contents(open_source(X), 12) is None
     page = page_of(gm.Easy(k=2).select(X), X, source=open_source(X))
     assert page.data()["contents"] == {}
+
+
+def test_small_pictures_take_few_bytes_and_drawings_are_kept_pixel_by_pixel():
+    random = np.random.default_rng(0)
+    drawing = np.kron(random.integers(0, 2, (7, 7), dtype=np.uint8) * 255, np.ones((4, 4), dtype=np.uint8))
+    photograph = (np.linspace(0, 200, 32)[:, None, None] + random.normal(20, 12, (32, 32, 3))).clip(0, 255)
+    found = open_contents([drawing, photograph.astype(np.uint8)], 2).fetch(np.arange(2))
+    kept, small = (base64.b64decode(found[row].value.partition(",")[2]) for row in (0, 1))
+    assert (np.asarray(Image.open(io.BytesIO(kept)).convert("L")) == drawing).all() and len(small) < 1_500
 
 
 def test_a_source_of_another_length_is_refused(folder):

@@ -197,6 +197,7 @@ def test_files_that_are_not_there_or_something_else(pets, tmp_path):
         lambda: pq.write_table(pa.table({"row": [1]}), path),
         lambda: path.write_bytes(pickle.dumps([1])),
         lambda: path.write_bytes(b""),
+        lambda: pq.write_table(pa.table({"row": [1]}).replace_schema_metadata({b"gmmatch": b"{"}), path),
     ):
         write()
         with pytest.raises(InvalidInputError, match="not a gmmatch selection, or is damaged"):

@@ -264,6 +264,7 @@ class TestOpening:
             {"dtype": "x"},
             {"n_features": "3"},
             {"n_features": True},
+            {"n_features": -3},
             {"complete": 1},
             {"encoder_details": []},
         ],
