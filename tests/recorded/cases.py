@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from inputs import (
+
+import gmmatch as gm
+from tests.recorded.inputs import (
     as_tensor,
     dense,
     far_from_zero,
@@ -28,9 +27,8 @@ from inputs import (
     with_minus_one,
     with_missing,
 )
-from one_case import Case, Place
-
-import gmmatch as gm
+from tests.recorded.record import Case
+from tests.reliability.killed_commands import gmmatch
 
 MEDIAN = gm.GeometricMedian
 METHODS = (
@@ -52,9 +50,9 @@ METHODS = (
 CASES: dict[str, Case] = {}
 
 
-def add(name: str, call: Callable[[Place], Any], needs: tuple[str, ...] = (), note: str = "") -> None:
+def add(name: str, call: Callable[[Path], Any], needs: tuple[str, ...] = ()) -> None:
     assert name not in CASES, name
-    CASES[name] = Case(name, call, needs, note)
+    CASES[name] = Case(name, call, needs)
 
 
 def select(
@@ -62,19 +60,15 @@ def select(
     data: Callable[[], tuple[Any, Any]],
     *,
     needs: tuple[str, ...] = (),
-    note: str = "",
     **options: Any,
 ) -> None:
     """Add a call of ``gm.select``."""
 
-    def call(place: Place) -> Any:
+    def call(folder: Path) -> Any:
         rows, labels = data()
-        jobs = {} if place.jobs is None else {"n_jobs": place.jobs}
-        return gm.select(
-            rows, **{"y": labels, "method": "gm-matching", "random_state": 5, **jobs, **options}
-        ).order
+        return gm.select(rows, **{"y": labels, "method": "gm-matching", "random_state": 5, **options}).order
 
-    add(name, call, needs, note)
+    add(name, call, needs)
 
 
 def _scores(method: str, n: int) -> dict[str, Any]:
@@ -182,26 +176,26 @@ def _every_option() -> None:
     select("independent batches/replacement", many_alone, k=240, batches=gm.Independent(4), replacement=True,
            start="zero")  # fmt: skip
 
-    def fitted(place: Place) -> Any:
+    def fitted(folder: Path) -> Any:
         rows, labels = labelled()
         return gm.GMMatching(k=50, random_state=1).fit(rows, labels).selection_.order
 
-    def near_the_median(place: Place) -> Any:
+    def near_the_median(folder: Path) -> Any:
         rows, _ = dense()
-        point = gm.geometric_median(rows, n_jobs=place.jobs or -1).point
+        point = gm.geometric_median(rows).point
         return np.argsort(np.square(rows - point).sum(axis=1), kind="stable")
 
-    def near_the_weighted_median(place: Place) -> Any:
+    def near_the_weighted_median(folder: Path) -> Any:
         rows, _ = dense(np.float16)
         weights = np.random.default_rng(22).random(len(rows))
-        found = gm.geometric_median(rows, sample_weight=weights, n_jobs=place.jobs or -1)
+        found = gm.geometric_median(rows, sample_weight=weights)
         return np.argsort(np.square(rows.astype(float) - found.point).sum(axis=1), kind="stable")
 
     add("estimator/fit", fitted)
     add("geometric median/rows by distance", near_the_median)
     add("geometric median/weighted", near_the_weighted_median)
-    add("screen/labelled", lambda place: np.flatnonzero(gm.screen(*labelled(), random_state=0).trusted))
-    add("screen/dense", lambda place: np.flatnonzero(gm.screen(dense()[0], random_state=0).trusted))
+    add("screen/labelled", lambda _: np.flatnonzero(gm.screen(*labelled(), random_state=0).trusted))
+    add("screen/dense", lambda _: np.flatnonzero(gm.screen(dense()[0], random_state=0).trusted))
 
 
 def _every_kernel() -> None:
@@ -249,54 +243,32 @@ def make_store(path: Path, dtype: str = "float32") -> Path:
     return path
 
 
-def command(*arguments: object) -> None:
-    """Run the ``gmmatch`` command in this process."""
-    from gmmatch.cli import main
-
-    before, said = sys.argv, io.StringIO()
-    sys.argv = ["gmmatch", *map(str, arguments)]
-    try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            main()
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            raise RuntimeError(f"{' '.join(sys.argv)} failed: {said.getvalue()}") from None
-    finally:
-        sys.argv = before
-
-
 def from_store(name: str, *, labels: bool = True, dtype: str = "float32", **options: Any) -> None:
     """Add a call of ``gm.select`` on the rows of a store."""
-    note = options.pop("note", "")
 
-    def call(place: Place) -> Any:
-        store = gm.open_store(make_store(place.folder / "x.emb", dtype))
-        jobs = {} if place.jobs is None else {"n_jobs": place.jobs}
+    def call(folder: Path) -> Any:
+        store = gm.open_store(make_store(folder / "x.emb", dtype))
         given = {} if labels else {"per_class": None}
-        return gm.select(
-            store, **{"method": "gm-matching", "random_state": 5, **given, **jobs, **options}
-        ).order
+        return gm.select(store, **{"method": "gm-matching", "random_state": 5, **given, **options}).order
 
-    add(f"store/{name}", call, note=note)
+    add(f"store/{name}", call)
 
 
-def by_command(
-    name: str, *arguments: object, source: str = "store", needs: tuple[str, ...] = (), note: str = ""
-) -> None:
+def by_command(name: str, *arguments: object, source: str = "store", needs: tuple[str, ...] = ()) -> None:
     """Add a call of ``gmmatch select`` on a store, or on one file of vectors."""
 
-    def call(place: Place) -> Any:
-        path = place.folder / "x.npy"
+    def call(folder: Path) -> Any:
+        path = folder / "x.npy"
         if source == "store":
-            path = make_store(place.folder / "x.emb")
+            path = make_store(folder / "x.emb")
         else:
             np.save(path, many()[0])
-        picks = place.folder / "picks.parquet"
+        picks = folder / "picks.parquet"
         method = () if "-m" in arguments else ("-m", "gm-matching")
-        command("select", path, "-o", picks, *arguments, *method)
+        gmmatch("select", path, "-o", picks, *arguments, *method)
         return gm.Selection.load(picks).order
 
-    add(name, call, needs, note)
+    add(name, call, needs)
 
 
 def _rows_in_files() -> None:

@@ -3,99 +3,84 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
+import hashlib
 import json
 import sys
 import tempfile
-import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-PICKS = HERE / "picks.json"
+import numpy as np
+
+PICKS = Path(__file__).with_name("picks.json")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call in an empty folder that returns row numbers; ``needs`` names what it cannot do without."""
+
+    name: str
+    call: Callable[[Path], Any]
+    needs: tuple[str, ...] = ()
+
+    def record(self, folder: Path) -> dict[str, Any]:
+        """Make the call and describe its row numbers as the JSON file does."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            order = np.ascontiguousarray(self.call(folder), dtype="<i8")
+        digest = hashlib.sha256(order.tobytes()).hexdigest()
+        return {"hash": digest, "first": order[:5].tolist(), "k": len(order)}
+
+    def lacks(self) -> str | None:
+        """Return what the case needs and this machine does not have."""
+        for need in self.needs:
+            if need == "cuda":
+                import torch
+
+                if not torch.cuda.is_available():
+                    return "a CUDA device"
+            elif find_spec(need) is None:
+                return need
+        return None
 
 
 def read() -> dict[str, dict[str, Any]]:
     """Return what is recorded."""
-    return json.loads(PICKS.read_text(encoding="utf-8")) if PICKS.is_file() else {}
+    recorded: dict[str, dict[str, Any]] = json.loads(PICKS.read_text(encoding="utf-8"))
+    return recorded
 
 
-def write(recorded: dict[str, dict[str, Any]]) -> None:
-    """Write one line per case."""
-    lines = [f"{json.dumps(name)}: {json.dumps(facts)}" for name, facts in recorded.items()]
-    PICKS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-
-
-def find(cases: list[Any], jobs: int | None, slowest: int) -> dict[str, dict[str, Any]]:
-    """Run the cases that this machine can run, and say which it cannot."""
-    from one_case import Place, missing, ray_cluster
-
-    found, seconds = {}, {}
-    with contextlib.ExitStack() as stack:
-        if any("ray" in case.needs and missing(case) is None for case in cases):
-            stack.enter_context(ray_cluster())
-        for case in cases:
-            lacking = missing(case)
-            if lacking:
-                print(f"left out, needs {lacking}: {case.name}")
-                continue
-            began = time.perf_counter()
-            try:
-                with tempfile.TemporaryDirectory() as folder:
-                    found[case.name] = case.record(Place(Path(folder), jobs))
-            except Exception as error:
-                print(f"failed: {case.name}: {type(error).__name__}: {error}")
-            seconds[case.name] = time.perf_counter() - began
-    for name in sorted(seconds, key=seconds.__getitem__, reverse=True)[:slowest]:
-        print(f"{seconds[name]:7.2f} s  {name}")
-    return found
-
-
-def differences(recorded: dict[str, Any], found: dict[str, Any]) -> list[str]:
-    """Return a line for every case whose picks are not those that are recorded."""
-    lines = []
-    for name, now in found.items():
-        then = recorded.get(name)
-        if then is None:
-            lines.append(f"{name}: not recorded")
-        elif (then["hash"], then["k"]) != (now["hash"], now["k"]):
-            note = f" ({now['note']})" if "note" in now else ""
-            lines.append(
-                f"{name}: {then['k']} picks {then['first']}... are now {now['k']} {now['first']}...{note}"
-            )
-    return lines
-
-
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Record or check, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if picks differ")
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="which cases (default: cpu)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name has this in it")
-    parser.add_argument("--without-ray", action="store_true", help="leave the Ray cases as they are")
-    parser.add_argument("--jobs", type=int, metavar="N", help="threads; the picks do not depend on them")
-    parser.add_argument("--slowest", type=int, default=0, metavar="N", help="show the N slowest cases")
-    asked = parser.parse_args(arguments)
-    sys.path.insert(0, str(HERE))
-    from cases import CASES
+    asked = parser.parse_args()
+    from tests.recorded.cases import CASES
 
-    wanted = [
-        case
-        for case in CASES.values()
-        if ("cuda" in case.needs) == (asked.device == "cuda")
-        and asked.only in case.name
-        and not (asked.without_ray and "ray" in case.needs)
-    ]
-    recorded = read()
-    found = find(wanted, asked.jobs, asked.slowest)
-    lines = differences(recorded, found)
-    print("\n".join([*lines, f"{len(found)} cases ran, {len(lines)} differ from what was recorded."]))
-    if asked.check:
-        return 1 if lines else 0
-    # In the order of the cases; what is no case any more goes.
-    merged = {**recorded, **found}
-    write({name: merged[name] for name in CASES if name in merged})
-    return 0
+    recorded, changed = read(), 0
+    for name, case in CASES.items():
+        if asked.only not in name:
+            continue
+        if lacking := case.lacks():
+            print(f"left out, needs {lacking}: {name}")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            now, then = case.record(Path(folder)), recorded.get(name)
+        if now != then:
+            changed += 1
+            print(f"{name}: {then} is now {now}")
+        recorded[name] = now
+    print(f"{changed} cases differ from what was recorded.")
+    if not asked.check:
+        # In the order of the cases; what is no case any more goes.
+        lines = [f"{json.dumps(name)}: {json.dumps(recorded[name])}" for name in CASES if name in recorded]
+        PICKS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return int(asked.check and changed > 0)
 
 
 if __name__ == "__main__":
