@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from gmmatch.data import ImageBytes, load_image, open_source
@@ -41,17 +40,6 @@ def test_the_order_of_a_selected_and_shuffled_dataset_is_kept(images):
 def test_a_stream_is_refused(images):
     with pytest.raises(InvalidTypeError, match="stream, whose rows cannot be looked up: load it whole"):
         open_source(images.to_iterable_dataset(num_shards=3))
-
-
-def test_embeddings_keep_their_values():
-    values = np.random.default_rng(0).standard_normal((5, 3))
-    for kind in (datasets.Value("float64"), datasets.Value("float32")):
-        for length in (3, -1):
-            features = datasets.Features({"e": datasets.Sequence(kind, length=length)})
-            dataset = datasets.Dataset.from_dict({"e": values.tolist()}, features=features)
-            rows = np.stack(check_protocol(open_source(dataset))[0])
-            np.testing.assert_array_equal(rows, values.astype(kind.dtype))
-            assert rows.dtype == kind.dtype
 
 
 def test_sounds_are_no_images():
@@ -130,13 +118,6 @@ class TestNames:
         ):
             with pytest.raises(DataFileNotFoundError, match="there is no such file"):
                 open_source(spec)
-        assert hub == []
-
-    def test_a_folder_of_that_name_comes_first(self, hub, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "cifar10").mkdir()
-        (tmp_path / "cifar10" / "1.png").write_bytes(png())
-        assert open_source("cifar10").n_rows == 1
         assert hub == []
 
     def test_an_unknown_name_is_one_line(self, monkeypatch):

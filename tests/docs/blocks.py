@@ -55,19 +55,7 @@ _NOT_RUN = re.compile(r"<!--\s*not run:\s*(.*?)\s*-->", re.DOTALL)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block.
-
-    Attributes
-    ----------
-    page, line
-        Where it is: the path from the root of the project, and its first line.
-    language, text
-        What the fence says, in lower case, and what is inside it.
-    reason
-        Why it is not run; None if it is.
-    output
-        What the page says that it prints; None if it does not say.
-    """
+    """A fenced block: where it is, what it says, why it is not run, and what the page says that it prints."""
 
     page: str
     line: int
@@ -243,15 +231,7 @@ def unknown_programs(block: Block) -> list[str]:
 
 @dataclass
 class Shell:
-    """Runs commands in the current folder.
-
-    Attributes
-    ----------
-    patch
-        Undoes what ``export`` and ``cd`` do.
-    models
-        What stands in for models that would have to be fetched.
-    """
+    """Runs commands in the current folder, some of ``models`` in place of those that would have to be fetched."""
 
     patch: pytest.MonkeyPatch
     models: dict[str, str] = field(default_factory=dict)

@@ -264,17 +264,7 @@ def check_leakage(names: Names) -> None:
 
 @dataclass(frozen=True)
 class StandIn:
-    """What a page needs.
-
-    Attributes
-    ----------
-    names
-        Makes what its code takes for granted; may patch what would take too long.
-    check
-        Fails unless its code has done what the page says.
-    elsewhere
-        The test that runs its blocks instead, where that takes a machine of its own.
-    """
+    """Names that a page's code takes for granted, what it must have done, and the test that runs it instead."""
 
     names: Callable[[MonkeyPatch], Names] = nothing
     check: Callable[[Names], None] | None = None
