@@ -81,22 +81,10 @@ def test_weights_and_corrected_labels_become_columns(tmp_path, succeeds):
     X = np.repeat(np.eye(3), 40, axis=0) + 0.1 * np.random.default_rng(0).standard_normal((120, 3))
     y = np.repeat(["ant", "bee", "cat"], 40)
     y[:4] = "bee"
-    pq.write_table(pa.table({"v": list(X), "label": y}), tmp_path / "x.parquet")
-    picks, out = tmp_path / "picks.parquet", tmp_path / "out.parquet"
-    succeeds(
-        "select",
-        tmp_path / "x.parquet",
-        "-k",
-        60,
-        "-o",
-        picks,
-        "--weights",
-        "--set",
-        "screening.relabel=0.4",
-    )
-    succeeds(
-        "export", picks, tmp_path / "x.parquet", "-o", out, "--labels", "corrected", "--min-confidence", 0.4
-    )
+    rows, picks, out = (tmp_path / f"{name}.parquet" for name in ("x", "picks", "out"))
+    pq.write_table(pa.table({"v": list(X), "label": y}), rows)
+    succeeds("select", rows, "-k", 60, "-o", picks, "--weights", "--set", "screening.relabel=0.4")
+    succeeds("export", picks, rows, "-o", out, "--labels", "corrected", "--min-confidence", 0.4)
     written, selection = pq.read_table(out), gm.Selection.load(picks)
     corrected = gm.corrected_labels(selection.screening, y, 0.4)[selection.indices]
     assert written.column("corrected_label").to_pylist() == corrected.tolist()

@@ -17,16 +17,9 @@ def write(path, records):
 @pytest.fixture
 def broken(tmp_path):
     """Six lines, of which the second is cut, the fourth has no text and the fifth has a number."""
-    lines = [
-        '{"body": "a b"}',
-        '{"body": "c',
-        '{"body": "d"}',
-        '{"body": null}',
-        '{"body": 5}',
-        '{"body": "e"}',
-    ]
     path = tmp_path / "broken.jsonl"
-    path.write_text("\n".join(lines) + "\n")
+    cells = ['"a b"}', '"c', '"d"}', "null}", "5}", '"e"}']
+    path.write_text("".join(f'{{"body": {cell}\n' for cell in cells))
     return path
 
 
@@ -40,29 +33,14 @@ def test_a_template_joins_columns_with_line_ends_as_they_are_typed(tmp_path, tex
 
 @pytest.mark.parametrize("encoder", ["function", "words"])
 def test_broken_rows_are_skipped_if_asked(broken, tmp_path, text_encoder, encoder, succeeds, refused):
-    command = [
-        "embed",
-        broken,
-        "-o",
-        tmp_path / "x.emb",
-        "-e",
-        text_encoder if encoder == "function" else encoder,
-    ]
+    encoder = text_encoder if encoder == "function" else encoder
+    command = ("embed", broken, "-o", tmp_path / "x.emb", "-e", encoder)
     line = refused(*command)  # about the damaged line; the missing text alone would be skipped
-    assert f"line 2 of {broken} cannot be read" in line and line.endswith(
-        "--on-error 'skip' leaves such rows out."
-    )
+    assert f"line 2 of {broken} cannot be read" in line and "--on-error 'skip'" in line
     done = succeeds(*command, "--on-error", "skip", "--force", "--json")
-    assert done["n_rows"] == 3
-    reasons = [
-        (row["row"], row["reason"].removeprefix(f"line {row['row'] + 1} of {broken} "))
-        for row in done["skipped"]
-    ]
-    assert reasons[0][0] == 1 and reasons[0][1].startswith("cannot be read: it is not valid JSON")
-    assert reasons[1:] == [
-        (3, "has no text in column 'body'."),
-        (4, "has int in column 'body', where a text is expected."),
-    ]
+    reasons = ("is not valid JSON", "has no text in column 'body'", "has int in column 'body'")
+    assert [row["row"] for row in done["skipped"]] == [1, 3, 4]
+    assert all(reason in row["reason"] for reason, row in zip(reasons, done["skipped"], strict=True))
     assert gm.open_store(tmp_path / "x.emb").source_rows.tolist() == [0, 2, 5]
 
 
@@ -75,14 +53,8 @@ def test_rows_after_broken_ones_are_exported_as_they_were(broken, tmp_path, text
     assert out.read_text().splitlines() == [lines[0], lines[2], lines[5]]
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_a_column_named_id_is_used_by_embed_as_by_select(tmp_path, text_encoder, suffix, succeeds, gmmatch):
-    path = tmp_path / f"x.{suffix}"
-    records = [{"id": f"t{i}", "text": "w" * i} for i in range(4)]
-    if suffix == "csv":
-        path.write_text("id,text\n" + "".join(f"{record['id']},{record['text']}\n" for record in records))
-    else:
-        write(path, records)
+def test_a_column_named_id_is_used_by_embed_as_by_select(tmp_path, text_encoder, succeeds, gmmatch):
+    path = write(tmp_path / "x.jsonl", [{"id": f"t{i}", "text": "w" * i} for i in range(4)])
     for options, ids in (([], ["t0", "t1", "t2", "t3"]), (["--id-column", ""], [0, 1, 2, 3])):
         succeeds("embed", path, "-o", tmp_path / "x.emb", "-e", text_encoder, "--force", *options)
         assert gm.open_store(tmp_path / "x.emb").ids.tolist() == ids
