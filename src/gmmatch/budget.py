@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from numbers import Integral, Real
@@ -23,6 +23,9 @@ TRUSTED = "trusted"
 PerClass: TypeAlias = "Literal['proportional', 'balanced'] | Mapping[Any, Budget] | None"
 """How a budget is shared among the classes; None ignores the labels."""
 
+_AMOUNTS = "give a count such as 500, a fraction such as 0.1, or a percentage such as '10%'"
+_MOST = 1 << 31
+
 
 def resolve_count(
     k: Budget | None, n: int, *, name: str = "k", unit: str = "rows", replacement: bool = False
@@ -40,60 +43,37 @@ def resolve_count(
     """
     if n == 0:
         raise InvalidInputError(f"X has no {unit}, so nothing can be picked: give at least one.")
-    amount = _parse_text(k, name) if isinstance(k, str) else _parse_number(k, name)
-    if amount > sys.maxsize:
-        raise InvalidInputError(f"{name} has more digits than can be picked: give a count or a fraction.")
+    amount = _parse(k, name)
+    if isinstance(amount, Fraction):
+        if not 0 < amount <= 1:
+            raise InvalidInputError(
+                f"{name}={k!r}: write {name}={max(1, round(amount))} for a count, or a fraction above 0 and up to 1."
+            )
+        return max(1, math.floor(amount * n + Fraction(1, 2)))
     if amount <= 0:
         raise InvalidInputError(f"{name}={k}: give a count of at least 1 or a fraction above 0.")
-    if isinstance(amount, Fraction):
-        if amount > 1:
-            raise InvalidInputError(_explain_above_one(k, amount, name))
-        return max(1, math.floor(amount * n + Fraction(1, 2)))
+    if amount > _MOST:
+        raise InvalidInputError(f"{name} is above {_MOST:,}, the most picks that there may be.")
     if amount > n and not replacement:
         raise InvalidInputError(
-            f"{name}={k} exceeds the number of {unit} ({n:,}): give a count from 1 to {n} "
-            f"or a fraction such as {name}=0.1."
+            f"{name}={k} exceeds the number of {unit} ({n:,}): give a count from 1 to {n}, or a fraction."
         )
     return amount
 
 
-def _parse_number(k: object, name: str) -> int | Fraction:
-    if isinstance(k, (bool, np.bool_)) or not isinstance(k, Real):
-        raise InvalidTypeError(
-            f"{name}={k!r} has type {type(k).__name__}: give a count such as 500, "
-            "a fraction such as 0.1, or a text such as '10%'."
-        )
-    if isinstance(k, Integral):
-        return int(k)
-    if not math.isfinite(k):
-        raise InvalidInputError(f"{name}={k}: give a count such as 500 or a fraction between 0 and 1.")
-    # Through its text, so that 0.3 means three tenths and half of a row is really half of one.
-    return Fraction(str(k))
-
-
-def _parse_text(k: str, name: str) -> int | Fraction:
-    text = k.strip()
+def _parse(k: object, name: str) -> int | Fraction:
+    """Return a count as an integer, and a fraction or percentage as a fraction."""
+    text = str(k).strip()
+    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (str, Real)):
+        raise InvalidTypeError(f"{name}={k!r} has type {type(k).__name__}: {_AMOUNTS}.")
     try:
-        if text.endswith("%"):
-            return Fraction(_parse_number(float(text[:-1]), name)) / 100
-        try:
+        if isinstance(k, Integral) or re.fullmatch(r"[+-]?[0-9_]+", text):
             return int(text)
-        except ValueError:
-            return _parse_number(float(text), name)
+        # Through its text, so that 0.3 means three tenths and half of a row is really half of one.
+        amount = Fraction(str(float(text.removesuffix("%"))))
+        return amount / 100 if text.endswith("%") else amount
     except ValueError:
-        raise InvalidInputError(
-            f"{name}={k!r} is not an amount: write a count such as '500', a fraction such as '0.1', "
-            "or a percentage such as '10%'."
-        ) from None
-
-
-def _explain_above_one(k: Budget | None, amount: Fraction, name: str) -> str:
-    if isinstance(k, str) and k.strip().endswith("%"):
-        return f"{name}={k!r} is more than everything: give a percentage above 0% and up to 100%."
-    return (
-        f"{name}={k}: write {name}={round(amount)} for a count or a fraction between 0 and 1 "
-        "(a count must be an integer)."
-    )
+        raise InvalidInputError(f"{name}={k!r} is not an amount: {_AMOUNTS}.") from None
 
 
 def largest_remainder(total: int, shares: Indices) -> Indices:

@@ -27,6 +27,30 @@ DEFAULT_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
+class Request:
+    """What the caller of ``select`` wants and knows, checked.
+
+    Attributes
+    ----------
+    k, per_class, replacement
+        How much is picked.
+    scores : float64 array of shape (n,), optional
+        For a ranking by them.
+    pred_probs : array of shape (n, K), optional
+        Out-of-fold probabilities of the classes, for a screening.
+    answers : object array of shape (n,), optional
+        The right label of each row that a person has settled.
+    """
+
+    k: Budget | None = None
+    per_class: PerClass = "proportional"
+    replacement: bool = False
+    scores: Vector | None = None
+    pred_probs: Matrix | None = None
+    answers: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Rows, groups and quotas. It does not change: a step of a method returns a new one.
 
@@ -44,16 +68,9 @@ class Problem:
     seed : int
     classes : Groups, optional
         The given labels, also where ``per_class=None`` leaves them out of ``groups``.
-    scores : float64 array of shape (n,), optional
-        Given scores, for a ranking by them.
-    pred_probs : array of shape (n, K), optional
-        Given out-of-fold probabilities of the classes, for screening.
-    answers : object array of shape (n,), optional
-        The right label of each row that a person has settled.
     reference : Reference, optional
         Rows that the targets are computed from, instead of these or mixed with them.
-    budget, per_class
-        As they were given.
+    request : Request
     screening : object, optional
         What a screening wants in the selection.
     record : dict
@@ -68,13 +85,8 @@ class Problem:
     included: Mask
     seed: int
     classes: Groups | None = None
-    scores: Vector | None = None
-    pred_probs: Matrix | None = None
-    answers: NDArray[Any] | None = None
     reference: Reference | None = None
-    budget: Budget | None = None
-    per_class: PerClass = "proportional"
-    replacement: bool = False
+    request: Request = Request()
     screening: Any = None
     record: dict[str, Any] = field(default_factory=dict)
 
@@ -101,26 +113,27 @@ class Problem:
         classes = _group_labels(y, n, unlabeled, per_class)
         groups = Groups.of(None, n) if classes is None or per_class is None else classes
         included, excluded = _check_masks(include, exclude, groups)
+        request = Request(
+            k, per_class, replacement, None if scores is None else check_scores(scores, n),
+            None if pred_probs is None else _check_probabilities(pred_probs, n),
+            None if answers is None else _check_answers(answers, classes, n),
+        )  # fmt: skip
         problem = cls(
             rows, groups, np.zeros(len(groups), dtype=np.int64), check_sample_weight(sample_weight, n),
-            ~(included | excluded) & (groups.codes >= 0), included, draw_seed(random_state), classes,
-            scores=None if scores is None else check_scores(scores, n),
-            pred_probs=None if pred_probs is None else _check_probabilities(pred_probs, n),
-            answers=None if answers is None else _check_answers(answers, classes, n),
-            budget=k, per_class=per_class, replacement=replacement,
+            ~(included | excluded) & (groups.codes >= 0), included, draw_seed(random_state), classes, request=request,
         )  # fmt: skip
         return problem.share()
 
     def share(self) -> Problem:
-        """Return the problem with the quotas that ``budget`` gives each group."""
-        groups, per_class, k = self.groups, self.per_class, self.budget
+        """Return the problem with the quotas that ``request`` gives each group."""
+        groups, per_class, k = self.groups, self.request.per_class, self.request.k
         if k is None and not isinstance(per_class, Mapping):
             k = DEFAULT_SHARE
         pickable = self.available | self.included
         capacities, n_included = groups.count(pickable), groups.count(self.included)
         unit = "rows" if pickable.all() else "rows that may be picked"
         quotas = share_budget(
-            k, groups.labels, capacities, per_class, unit=unit, replacement=self.replacement
+            k, groups.labels, capacities, per_class, unit=unit, replacement=self.request.replacement
         )
         if np.any(n_included > quotas):
             group = int(np.argmax(n_included > quotas))
@@ -159,17 +172,17 @@ class Problem:
         if classes is None:
             raise InvalidInputError("y: labels can be corrected only where they are given.")
         corrected = Groups(classes.labels, codes)
-        groups = self.groups if self.per_class is None else corrected
+        groups = self.groups if self.request.per_class is None else corrected
         available = self.available | ((codes >= 0) & (classes.codes < 0) & ~self.included)
         return replace(self, groups=groups, classes=corrected, available=available).share()
 
     def settle(self) -> Problem:
         """Return the problem with the labels that a person has corrected."""
-        if self.answers is None or self.classes is None:
+        if self.request.answers is None or self.classes is None:
             return self
         number = {label: code for code, label in enumerate(self.classes.labels) if label is not None}
         codes = self.classes.codes.copy()
-        for row, answer in enumerate(self.answers.tolist()):
+        for row, answer in enumerate(self.request.answers.tolist()):
             codes[row] = number.get(answer, codes[row])
         return self.relabel(codes)
 
@@ -181,16 +194,16 @@ class Problem:
         """
         available = self.available & kept
         capacities = self.groups.count(available)
-        quotas = capacities if self.budget == TRUSTED else self.quotas
+        quotas = capacities if self.request.k == TRUSTED else self.quotas
         wanted = int(quotas.sum())
-        if not wanted and self.budget == TRUSTED and not self.included.any():
+        if not wanted and self.request.k == TRUSTED and not self.included.any():
             raise InvalidInputError("k='trusted': no row is trusted; pass a count, or screen less strictly.")
-        if wanted > capacities.sum() and not self.replacement:
+        if wanted > capacities.sum() and not self.request.replacement:
             raise InvalidInputError(
                 f"k asks for {wanted:,} more picks, but only {capacities.sum():,} rows are left after screening: "
                 "lower k, or screen less strictly."
             )
-        quotas = quotas if self.replacement else np.minimum(quotas, capacities)
+        quotas = quotas if self.request.replacement else np.minimum(quotas, capacities)
         while quotas.sum() < wanted:
             extra = largest_remainder(wanted - int(quotas.sum()), capacities - quotas)
             quotas = np.minimum(quotas + extra, capacities)

@@ -63,6 +63,7 @@ def refused_in_words(refused):
         (["--reference", "nowhere.npy"], "nowhere.npy"),
         (["--reference-weight", "3", "--reference", "vectors.npy"], "--reference-weight"),
         (["--memory", "lots"], "2GB"),
+        (["--memory", "1"], "--memory 1: give an amount such as 2GB"),
         (["--engine", "ray", "--memory", "1GB"], "--memory"),
         (["-o", "picks.txt"], ".parquet or .csv"),
         (["-o", "nowhere/picks.parquet"], "nowhere"),

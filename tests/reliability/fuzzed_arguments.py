@@ -124,7 +124,7 @@ def check_problem(problem: Problem) -> None:
     """Quotas can be filled, and what is flat has a value for each row."""
     assert (problem.quotas >= 0).all(), "quotas below zero"
     room = problem.groups.count(problem.available)
-    assert problem.replacement or (problem.quotas <= room).all(), "quotas that cannot be filled"
+    assert problem.request.replacement or (problem.quotas <= room).all(), "quotas that cannot be filled"
     for values in (problem.weights, problem.available, problem.included, problem.groups.codes):
         assert values.shape == (N,), "an array of another shape"
     assert np.isfinite(problem.weights).all() and (problem.weights >= 0.0).all(), "weights that are none"

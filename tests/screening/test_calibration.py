@@ -122,5 +122,5 @@ def test_select_and_screen_take_answers():
     assert plain.provenance["input"]["answers"] and plain.classes == ["ant", "bee", "cat"]
     with pytest.raises(gm.GMMatchError, match="no row of y has this label"):
         gm.screen(X, y, answers=np.full(180, "fly", dtype=object))
-    with pytest.raises(gm.GMMatchError, match="one for each of 180 rows"):
+    with pytest.raises(gm.GMMatchError, match="one for each of 180"):
         gm.screen(X, y, answers=["ant"])

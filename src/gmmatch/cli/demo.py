@@ -104,7 +104,9 @@ def count_errors(planted: dict[str, str], removed: Path) -> dict[str, Any]:
         reasons = {line["id"]: line["why"] for line in csv.DictReader(file)}
     errors = {}
     for kind, count in PLANTED.items():
-        hits = sum(reasons.get(name) == kind for name, own in planted.items() if own == kind)
+        hits = sum(
+            reasons.get(name) == kind for name, planted_kind in planted.items() if planted_kind == kind
+        )
         false = sum(planted.get(name) != kind for name, reason in reasons.items() if reason == kind)
         errors[kind] = {"planted": count, "found": hits, "missed": count - hits, "false_alarms": false}
     return {"errors": errors}

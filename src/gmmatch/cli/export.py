@@ -95,9 +95,9 @@ def export(
         write(rows, {name: values.tolist() for name, values in columns.items()})
     else:
         given = [None] * opened.n_rows if opened.labels is None else opened.labels
-        asked = columns.get("corrected_label", [given[row] for row in rows])
+        shown_labels = columns.get("corrected_label", [given[row] for row in rows])
         names = [None if isinstance(opened.ids, range) else opened.ids[row] for row in rows]
-        about = zip(rows.tolist(), names, asked, strict=True)
+        about = zip(rows.tolist(), names, shown_labels, strict=True)
         write_tasks(output, tool, [describe_row(*row, reason="pick") for row in about], contents)
     corrected = {"corrected": int(columns["label_changed"].sum())} if labels == "corrected" else {}
     if as_json:

@@ -133,14 +133,14 @@ def _by_use(available: Mapping[str, str]) -> dict[str, list[str]]:
 
 def _how_it_was_made(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Return what people may want to know of how a selection was made."""
-    facts = {
+    origin = {
         name: provenance[name] for name in ("method", "preprocess", "seed", "version") if name in provenance
     }
     for name, key in (("screening", "summary"), ("certificate", "statement")):
         if name in provenance:
-            facts[name] = provenance[name].get(key)
+            origin[name] = provenance[name].get(key)
     return {
-        **facts,
+        **origin,
         **provenance.get("embeddings", {}),
         "updates": len(provenance.get("updates", [])) or None,
     }

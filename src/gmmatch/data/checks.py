@@ -123,11 +123,13 @@ def _judge_texts(lines: list[tuple[int, str]]) -> list[str]:
     script, count = usual[0] if usual else ("", 0)
     is_usual = count > 0.9 * len(lines)
 
-    def judge(length: int, own: str, log: float) -> str:
+    def judge(length: int, own_script: str, log: float) -> str:
         if not length:
             return "empty"
-        if is_usual and own not in ("", script):
+        if is_usual and own_script not in ("", script):
             return "other script"
         return "short" if log < middle - far else "long" if log > middle + far else ""
 
-    return [judge(length, own, float(log)) for (length, own), log in zip(lines, logs, strict=True)]
+    return [
+        judge(length, own_script, float(log)) for (length, own_script), log in zip(lines, logs, strict=True)
+    ]

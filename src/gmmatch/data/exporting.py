@@ -89,8 +89,8 @@ def export_images(
 def _free_name(name: str, targets: Mapping[str, str]) -> str:
     """Return the name, with a number where an image of that name is there already."""
     path, taken = Path(name), set(targets.values())
-    numbered = (path.with_stem(f"{path.stem}-{number}").as_posix() for number in count(2))
-    return next(candidate for candidate in chain([name], numbered) if candidate not in taken)
+    candidates = (path.with_stem(f"{path.stem}-{number}").as_posix() for number in count(2))
+    return next(candidate for candidate in chain([name], candidates) if candidate not in taken)
 
 
 def export_parquet(source: BaseSource, output: Path, rows: Indices, columns: Columns) -> int:

@@ -254,14 +254,14 @@ class ImageFolder(BaseSource):
         labels = list(map(self._label, self.ids))
         classes, bare = set(labels) - {None}, labels.count(None)
         self.labels = labels if classes else None
-        facts = {
+        remarks = {
             "a folder with image files": True,
             f"the split {chosen!r}": chosen,
             f"the sub-folders are the classes ({len(classes)})": classes,
             f"images in none of them have no label ({bare})": classes and bare,
             f"other files passed over ({len(files) - len(names)})": len(files) > len(names),
         }
-        how = ", ".join(fact for fact, holds in facts.items() if holds)
+        how = ", ".join(fact for fact, holds in remarks.items() if holds)
         self._take(Columns("image", "file", ("file",), "label" if classes else None, "id", how))
 
     def _label(self, name: str) -> Label:

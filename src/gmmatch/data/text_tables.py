@@ -147,17 +147,17 @@ def csv_records(path: Path) -> Iterator[CSVRecord]:
     """Yield each record of a CSV file, the header first; bytes that are not UTF-8 are escaped as surrogates."""
     if csv.field_size_limit() < _LONGEST_CELL:
         csv.field_size_limit(_LONGEST_CELL)
-    return _numbered(path, "CSV file", _read_csv)
+    return _read_lines(path, "CSV file", _read_csv)
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the number and the bytes of each line that is not empty."""
-    return _numbered(
+    return _read_lines(
         path, "file of JSON lines", lambda file: ((i, line) for i, line in enumerate(file, 1) if line.strip())
     )
 
 
-def _numbered(path: Path, kind: str, read: Callable[[IO[bytes]], Iterator[Any]]) -> Iterator[Any]:
+def _read_lines(path: Path, kind: str, read: Callable[[IO[bytes]], Iterator[Any]]) -> Iterator[Any]:
     """Yield what is read from a file, tuples that begin with a number of a line, which an error names."""
     line = 0
     with (

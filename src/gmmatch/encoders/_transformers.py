@@ -75,7 +75,7 @@ class TransformersEncoder(ModelEncoder):
         image_size: int | None = None,
         trust_pickle: bool = False,
     ) -> None:
-        spec, self._asked = str(model), pooling
+        spec, self._pooling = str(model), pooling
         if pooling not in ("auto", "cls", "mean"):
             raise InvalidInputError(f"pooling={pooling!r}: use auto, cls or mean.")
         super().__init__(device, dtype, "vision")
@@ -147,7 +147,7 @@ class TransformersEncoder(ModelEncoder):
 
     def forward(self, pixels: Any) -> tuple[Any, str]:
         """Return the vectors, and what was taken: ``features``, ``pooler``, ``cls`` or ``mean``."""
-        model, is_auto = self.model, self._asked == "auto"
+        model, is_auto = self.model, self._pooling == "auto"
         has_towers = hasattr(model, "get_image_features")
         if is_auto and has_towers:
             features = model.get_image_features(pixel_values=pixels)
@@ -160,9 +160,9 @@ class TransformersEncoder(ModelEncoder):
             return output.pooler_output.flatten(1), "pooler"
         hidden = output.last_hidden_state
         has_cls = any(name.endswith(_CLS_TOKENS) for name, _ in model.named_parameters())
-        if self._asked == "cls" and not has_cls:
+        if self._pooling == "cls" and not has_cls:
             raise InvalidInputError(f"pooling='cls': {type(model).__name__} has no CLS token; use mean.")
-        if self._asked != "mean" and has_cls:
+        if self._pooling != "mean" and has_cls:
             return hidden[:, 0], "cls"
         return hidden.mean(dim=(2, 3) if hidden.ndim == 4 else 1), "mean"
 

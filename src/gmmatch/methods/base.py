@@ -183,7 +183,7 @@ class Method(ABC):
             problem = apply_steps(self._add_reference(problem, reference, reference_weight), steps)
             if self.screening is not None:
                 problem = self.screening.apply(problem)
-            elif problem.answers is not None:
+            elif problem.request.answers is not None:
                 problem = problem.settle()
             yield self.prepare(problem)
 

@@ -180,6 +180,6 @@ class ByScore(Ranking):
 
     def scores(self, problem: Problem, targets: Targets) -> Vector:
         """Return the given scores."""
-        if problem.scores is None:
+        if problem.request.scores is None:
             raise InvalidInputError("method 'by-score' ranks rows by your own numbers: pass scores=.")
-        return problem.scores
+        return problem.request.scores

@@ -31,9 +31,11 @@ def describe_input(rows: Rows, problem: Problem) -> dict[str, Any]:
     values = {
         "include": problem.included if problem.included.any() else None,
         "exclude": excluded if excluded.any() else None,
-        "scores": problem.scores,
-        "pred_probs": problem.pred_probs,
-        "answers": None if problem.answers is None else np.array(list(map(repr, problem.answers))),
+        "scores": problem.request.scores,
+        "pred_probs": problem.request.pred_probs,
+        "answers": None
+        if problem.request.answers is None
+        else np.array(list(map(repr, problem.request.answers))),
     }
     for name, array in values.items():
         if array is not None:

@@ -136,7 +136,7 @@ def swap_groups(
             values, point = targets.locate(problem, group, rows)
             picks, count = swap_picks(
                 values, point, np.searchsorted(rows, order[positions]), fixed, problem.available[rows], sweeps,
-                problem.replacement,
+                problem.request.replacement,
             )  # fmt: skip
             order[positions], swaps = rows[picks], swaps + count
     return order, swaps

@@ -261,9 +261,9 @@ def make_app(review: Review, token: str, stop: Callable[[], None]) -> Any:
     def is_known(request: Request) -> bool:
         if not secrets.compare_digest(request.path_params["token"].encode(), token.encode()):
             return False
-        own = f"http://{request.headers.get('host', '')}"
+        own_page = f"http://{request.headers.get('host', '')}"
         return request.method == "GET" or (
-            request.headers.get("origin") == own
+            request.headers.get("origin") == own_page
             and request.headers.get("content-type", "").startswith("application/json")
         )
 

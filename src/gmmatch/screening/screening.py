@@ -99,7 +99,9 @@ class Screening:
             outliers = find_outliers(rows, codes, len(labels), problem.seed)
             # Bad rows take no part in the evidence, and no class is suggested for them.
             bad = np.isin(outliers.reason, (OUTLIER, OUT_OF_DISTRIBUTION))
-            of_labels = judge_labels(rows, np.where(bad, -1, codes), labels, problem.pred_probs, problem.seed)
+            of_labels = judge_labels(
+                rows, np.where(bad, -1, codes), labels, problem.request.pred_probs, problem.seed
+            )
         verdict, probability, suspicion, suggested, confidence = of_labels.table.T
         if not labels:
             verdict[:] = TRUSTED
@@ -120,7 +122,7 @@ class Screening:
             verdict, reason, probability, suspicion, codes, suggested, confidence, duplicate_of, labels,
             of_labels.rate, of_labels.interval, [*of_labels.notes, *outliers.notes],
         )  # fmt: skip
-        return result if problem.answers is None else calibrate(result, problem.answers)
+        return result if problem.request.answers is None else calibrate(result, problem.request.answers)
 
     def apply(self, problem: Problem) -> Problem:
         """Return the problem with the rows to pick from, weighted by trust."""
@@ -140,10 +142,10 @@ class Screening:
         trust = 1.0 / (1.0 + np.exp(np.clip(suspicion, -30.0, 30.0)))
         changed = problem.classes is not None and problem.classes.codes != result.given
         tiers[changed & (tiers > 0)], trust[changed] = 0, result.confidence[changed]
-        if problem.budget == ALL_TRUSTED:
+        if problem.request.k == ALL_TRUSTED:
             in_doubt = (result.reason_codes == GROUP) & (self.groups == "auto")
             return (tiers == 0) & ~in_doubt, trust
-        ignore_labels = problem.classes is not None and problem.per_class is None
+        ignore_labels = problem.classes is not None and problem.request.per_class is None
         pools = problem.classes if problem.classes is not None and ignore_labels else problem.groups
         members_of, quotas = pools.split(problem.available), problem.quotas
         if ignore_labels:

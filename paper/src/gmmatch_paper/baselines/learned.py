@@ -74,14 +74,15 @@ class LearnedRanking(Ranking):
 
     def prepare(self, problem: Problem) -> Problem:
         """Learn the scores, unless they are given."""
-        if problem.scores is not None:
+        if problem.request.scores is not None:
             return problem.add_record(model={"scores": "given"})
         scores, model = self.learn(problem)
-        return replace(problem, scores=scores).add_record(model=model)
+        request = replace(problem.request, scores=scores)
+        return replace(problem, request=request).add_record(model=model)
 
     def scores(self, problem: Problem, targets: Targets) -> Vector:
         """Return the learned scores."""
-        scores: Vector = np.asarray(problem.scores)
+        scores: Vector = np.asarray(problem.request.scores)
         check_known(problem, np.isnan(scores), f"{self.name} score")
         return scores
 

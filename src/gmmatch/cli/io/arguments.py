@@ -36,7 +36,6 @@ def heading(name: str) -> Callable[..., Any]:
 
 reads, picks_by, writes, runs_on = map(heading, ("Input", "Selection", "Output", "Running"))
 DEFAULT_METHOD = "robust"
-_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 # Parameters of methods that have an option of their own.
 OWN_OPTIONS = {"k": "-k", "per_class": "--per-class", "random_state": "--seed"}
 
@@ -220,8 +219,10 @@ def parse_memory(text: str | None) -> int | None:
     """
     if text is None:
         return None
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([kmgt]?)(i?)b?\s*", text.lower())
-    amount = int(float(match[1]) * (1024 if match[3] else 1000) ** _UNITS[match[2]]) if match else 0
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([kmgt])(i?)b?\s*", text.lower())
+    amount = (
+        int(float(match[1]) * (1024 if match[3] else 1000) ** (1 + "kmgt".index(match[2]))) if match else 0
+    )
     if amount < 1:
         raise InvalidInputError(f"--memory {text}: give an amount such as 2GB, 500MB or 1.5GiB.")
     return amount
