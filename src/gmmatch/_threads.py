@@ -76,15 +76,15 @@ def check_interrupt() -> None:
 
 
 def resolve_jobs(n_jobs: int | None) -> int:
-    """Return the number of threads that ``n_jobs`` asks for, in joblib's convention.
+    """Return the number of threads that ``n_jobs`` asks for: every core by default, else in joblib's convention.
 
     Examples
     --------
-    >>> resolve_jobs(None), resolve_jobs(3)
-    (1, 3)
+    >>> resolve_jobs(None) == available_cores(), resolve_jobs(3)
+    (True, 3)
     """
     if n_jobs is None:
-        return 1
+        return available_cores()
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise InvalidInputError(f"n_jobs={n_jobs!r}: give a number of threads, or -1 for every core.")
     if n_jobs > 0:

@@ -8,7 +8,6 @@ distance of at least h + h': only vectors with h + h' ≤ radius are multiplied.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,6 +17,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from gmmatch._array import Indices
+from gmmatch._threads import resolve_jobs, run_parallel
 from gmmatch.duplicates.sketch import READ_NUMBERS, Points
 
 Vectors: TypeAlias = NDArray[Any]
@@ -90,7 +90,7 @@ class Cells:
 
 
 def candidate_pairs(
-    left: Points, right: Points | None, least: float, consume: Consume, n_jobs: int, *, exact: bool = True
+    left: Points, right: Points | None, least: float, consume: Consume, n_jobs: int | None, exact: bool
 ) -> None:
     """Pass on all pairs of rows whose short vectors are similar enough for a cosine of ``least``.
 
@@ -124,8 +124,7 @@ def candidate_pairs(
         if batch:
             consume(*map(np.concatenate, zip(*batch, strict=True)))
 
-    with ThreadPoolExecutor(n_jobs) as pool:
-        list(pool.map(search, range(len(centers))))
+    run_parallel(search, range(len(centers)), resolve_jobs(n_jobs))
 
 
 def _compare(

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gmmatch._array import Indices, Mask, Vector, read_only
-from gmmatch._threads import available_cores, one_blas_thread, resolve_jobs
+from gmmatch._threads import one_blas_thread
 from gmmatch.duplicates.cells import candidate_pairs
 from gmmatch.duplicates.representatives import Components, choose_representatives
 from gmmatch.duplicates.sketch import (
@@ -171,7 +171,7 @@ def _search_within(
     sketch = Sketch.fit(normalize, rows.take(_draw(distinct, SAMPLE)), least, exact=exact)
     points = Points.of(rows, distinct, sketch)
     components = Components(points, least)
-    candidate_pairs(points, None, least, components.add, _count_threads(n_jobs), exact=exact)
+    candidate_pairs(points, None, least, components.add, n_jobs, exact)
     counts = np.bincount(firsts, minlength=len(rows))
     original, similarity = choose_representatives(
         points, components.find(np.arange(len(rows))), counts, least
@@ -196,7 +196,7 @@ def _search_between(rows: Rows, others: Rows, least: float, n_jobs: int | None) 
         near = cosines >= least
         pairs.append(_keep_best(i[near], j[near], cosines[near]))
 
-    candidate_pairs(left, right, least, add, _count_threads(n_jobs))
+    candidate_pairs(left, right, least, add, n_jobs, exact=True)
     original, similarity = np.full(len(rows), -1), np.full(len(rows), np.nan)
     if pairs:
         row, original_of_row, cosine = _keep_best(*map(np.concatenate, zip(*pairs, strict=True)))
@@ -209,10 +209,6 @@ def _keep_best(i: Indices, j: Indices, cosines: Vector) -> Pairs:
     best = np.lexsort([j, -cosines.round(9), i])
     row, first = np.unique(i[best], return_index=True)
     return row, j[best[first]], cosines[best[first]]
-
-
-def _count_threads(n_jobs: int | None) -> int:
-    return available_cores() if n_jobs is None else resolve_jobs(n_jobs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, read_only, to_numpy
-from gmmatch._threads import available_cores, one_blas_thread, resolve_jobs
+from gmmatch._threads import one_blas_thread, resolve_jobs
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, GreedyTask, LocalRows, PerRow, RowMap
 from gmmatch.rows.npy import mapped
@@ -53,7 +53,7 @@ class FileRows(LocalRows):
         memory_limit: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.n_jobs = available_cores() if n_jobs is None else resolve_jobs(n_jobs)
+        self.n_jobs = resolve_jobs(n_jobs)
         self.memory_limit = 1 << 30 if memory_limit is None else memory_limit
         self._reader = ShardReader(
             [file if isinstance(file, RowFile) else RowFile.of(file) for file in files]
