@@ -14,7 +14,7 @@ import gmmatch as gm
 from gmmatch.screening.result import ScreeningResult
 
 from .browser import Browser, find_browser
-from .looking import check_quiet_and_alone
+from .looking import check_quiet_and_alone, fresh
 from .reading import Page
 
 
@@ -108,9 +108,7 @@ def page_of(tmp_path) -> Callable[..., Page]:
 def opened(browser: Browser, made: Made) -> Iterator[Browser]:
     """The page of a selection, freshly opened; afterwards it must have been quiet and alone."""
     browser.prefer()
-    browser.open(made.path)
-    browser.run("localStorage.clear()")
-    browser.open(made.path)
+    fresh(browser, made.path)
     yield browser
     check_quiet_and_alone(browser, made.path)
 

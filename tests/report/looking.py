@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,3 +63,21 @@ def share(browser: Browser, color: str) -> int:
 def text(browser: Browser, selector: str) -> str:
     """What can be read in an element."""
     return browser.run(f"document.querySelector({json.dumps(selector)}).innerText")
+
+
+def fresh(browser: Browser, page: Path, **screen: Any) -> None:
+    """Open a page that keeps nothing of an earlier visit."""
+    browser.open(page, **screen)
+    browser.run("localStorage.clear()")
+    browser.open(page, **screen)
+
+
+def saved(browser: Browser, button: str) -> str:
+    """What the file would hold that a button saves."""
+    browser.run(
+        "window.blobs = []; window.plain ??= URL.createObjectURL;"
+        "URL.createObjectURL = blob => { window.blobs.push(blob); return window.plain.call(URL, blob); };"
+        "HTMLAnchorElement.prototype.click = function () {}; 1"
+    )
+    browser.click(button)
+    return str(browser.run("window.blobs[0].text()"))

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gmmatch.report.content import Content, open_contents
+from gmmatch.report.content import open_contents
 from gmmatch.review.page import write_check_page
 
-from .looking import check_quiet_and_alone, in_browser
+from .looking import check_quiet_and_alone, fresh, in_browser, saved
 
 pytestmark = in_browser
 HOSTILE = '</script><script>document.title = "taken"</script>, "quoted"'
@@ -26,11 +26,9 @@ def page(tmp_path):
     sample = SimpleNamespace(
         rows=rows, labels=labels, ids=[f"photo, {i}" for i in rows], n_picks=30, name="12-0-r-a"
     )
-    pictures = [np.full((32, 32, 3), 8 * i, dtype=np.uint8) for i in range(30)]
-    contents = open_contents(pictures, 30).fetch(rows)
-    contents[int(rows[1])] = Content("text", HOSTILE)
-    contents[int(rows[2])] = Content("broken", "the file is empty")
-    write_check_page(sample, tmp_path / "check.html", contents)
+    items = [np.full((32, 32, 3), 8 * i, dtype=np.uint8) for i in range(30)]
+    items[rows[1]], items[rows[2]] = HOSTILE, b""
+    write_check_page(sample, tmp_path / "check.html", open_contents(items, 30))
     return sample, tmp_path / "check.html"
 
 
@@ -42,23 +40,6 @@ def press(browser, letters):
             browser.press(letter, ord(letter.upper()), letter)
 
 
-def saved(browser):
-    """What the saved file would hold."""
-    browser.run(
-        "window.blobs = []; if (!window.plain) { window.plain = URL.createObjectURL; "
-        "URL.createObjectURL = blob => { window.blobs.push(blob); return window.plain.call(URL, blob); }; }"
-        "HTMLAnchorElement.prototype.click = function () {}; 1"
-    )
-    browser.click("#save")
-    return browser.run("window.blobs[0].text()")
-
-
-def fresh(browser, path):
-    browser.open(path)
-    browser.run("localStorage.clear()")
-    browser.open(path)
-
-
 def test_answers_by_key_are_kept_and_saved(browser, page):
     sample, path = page
     fresh(browser, path)
@@ -67,7 +48,7 @@ def test_answers_by_key_are_kept_and_saved(browser, page):
     press(browser, "r")
     assert browser.run("document.querySelector('.content').textContent") == HOSTILE
     press(browser, "w")
-    assert "cannot be shown: the file is empty" in browser.run(
+    assert "cannot be shown: there is no image" in browser.run(
         "document.querySelector('.content').textContent"
     )
     press(browser, "u<<")
@@ -80,7 +61,7 @@ def test_answers_by_key_are_kept_and_saved(browser, page):
     browser.click("[data-answer=right]")
     press(browser, "rrrrrrrr")
     assert "All are answered" in browser.run("document.getElementById('message').textContent")
-    lines = list(csv.DictReader(io.StringIO(saved(browser))))
+    lines = list(csv.DictReader(io.StringIO(saved(browser, "#save"))))
     assert [int(line["row"]) for line in lines] == sample.rows.tolist()
     assert [line["answer"] for line in lines[:4]] == ["right", "wrong", "unsure", "right"]
     assert [line["id"] for line in lines] == sample.ids and [line["given"] for line in lines] == sample.labels
@@ -91,7 +72,7 @@ def test_saved_answers_can_be_loaded_elsewhere(browser, page):
     _, path = page
     fresh(browser, path)
     press(browser, "rw")
-    text = saved(browser)
+    text = saved(browser, "#save")
     fresh(browser, path)
     load = (
         "(text => {{ const files = new DataTransfer(); files.items.add(new File([text], 'answers.csv')); "

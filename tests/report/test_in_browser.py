@@ -20,6 +20,7 @@ from .looking import (
     check_quiet_and_alone,
     in_browser,
     pixels,
+    saved,
     share,
     text,
 )
@@ -286,12 +287,7 @@ def test_on_narrow_screens_nothing_lies_beyond_the_edge_or_is_too_small(browser,
 
 
 def test_the_table_of_suspects_can_be_saved(opened, made):
-    opened.run(
-        "window.files = []; const make = URL.createObjectURL;"
-        "URL.createObjectURL = (blob) => { blob.text().then((text) => files.push(text)); return make(blob); }; 0"
-    )
-    opened.click("#download")
-    lines = list(csv.DictReader(io.StringIO(opened.until("files[0]"))))
+    lines = list(csv.DictReader(io.StringIO(saved(opened, "#download"))))
     assert len(lines) == np.isin(made.screening.verdict, ["wrong", "doubtful"]).sum()
     for line in lines:
         row = int(line["row"])

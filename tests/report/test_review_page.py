@@ -15,7 +15,7 @@ import pytest
 
 import gmmatch as gm
 
-from .looking import in_browser, text
+from .looking import fresh, in_browser, saved, text
 from .person import PROGRESS, answer_like_a_person
 
 pytestmark = in_browser
@@ -210,22 +210,13 @@ def test_one_file_without_a_server(browser, store, tmp_path):
     gm.review(opened, output=tmp_path / "d.csv", source=store[0].with_name("photos"), static=page)
     assert "connect-src" not in page.read_text(encoding="utf-8")
     browser.prefer()
-    browser.open(page)
-    browser.run("localStorage.clear()")
-    browser.open(page)
+    fresh(browser, page)
     assert browser.run("document.querySelector('.content img').complete")
     for _ in range(6):
         answer_like_a_person(browser, store[1])
     browser.open(page)
     assert "6 answered" in browser.run(PROGRESS)
-    browser.run(
-        "window.blobs = []; const plain = URL.createObjectURL; "
-        "URL.createObjectURL = blob => { window.blobs.push(blob); return plain.call(URL, blob); };"
-        "HTMLAnchorElement.prototype.click = function () {}; 1"
-    )
-    browser.click("#save")
-    saved = browser.run("window.blobs[0].text()")
-    (tmp_path / "d.csv").write_text(saved)
+    (tmp_path / "d.csv").write_text(saved(browser, "#save"))
     decisions = gm.read_decisions(tmp_path / "d.csv")
     assert len(decisions) == 6
     settled = gm.apply_decisions(opened, opened.labels, decisions)
