@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 
 import pytest
@@ -17,19 +16,11 @@ from safetensors.torch import load_file
 from gmmatch.encoders import load_encoder
 from gmmatch.errors import InvalidInputError
 
+from .models import Executed
+
 PAYLOAD = "joblib._store_backends.numpy_pickle"
 ROUTER = "sentence_transformers.sentence_transformer.modules.router.Router"
 DENSE = "sentence_transformers.base.modules.dense.Dense"
-
-
-class Executed:
-    """A pickle of it makes a folder where it is loaded."""
-
-    def __init__(self, mark):
-        self.mark = mark
-
-    def __reduce__(self):
-        return (os.mkdir, (str(self.mark),))
 
 
 @pytest.fixture

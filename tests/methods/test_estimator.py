@@ -37,37 +37,26 @@ def test_fit_is_select_and_leaves_its_results(method):
     assert selector.n_features_in_ == 4
 
 
-@every_method
-@pytest.mark.parametrize(
-    ("data", "labels", "check"),
-    [
-        (X, Y, lambda part: type(part[0]) is np.ndarray and type(part[1]) is np.ndarray),
-        (X.tolist(), Y.tolist(), lambda part: isinstance(part[0], list) and isinstance(part[1], list)),
-        (
-            pd.DataFrame(X, columns=list("abcd"), index=np.arange(100) + 1_000),
-            pd.Series(Y, index=np.arange(100) + 1_000, name="kind"),
-            lambda part: list(part[0].columns) == list("abcd") and part[1].name == "kind",
-        ),
-    ],
-    ids=["arrays", "lists", "pandas"],
-)
-def test_fit_resample_gives_back_what_came_in(method, data, labels, check):
-    selector = make(method)
-    part = selector.fit_resample(data, labels)
-    assert check(part)
-    rows = selector.sample_indices_
-    assert np.array_equal(np.asarray(part[0]), X[rows])
-    assert np.array_equal(np.asarray(part[1]), Y[rows])
-    if isinstance(data, pd.DataFrame):
-        assert part[0].index.tolist() == part[1].index.tolist() == (rows + 1_000).tolist()
-        assert selector.feature_names_in_.tolist() == list("abcd")
-
-
-def test_fit_resample_of_torch_tensors():
+def tensors():
     torch = pytest.importorskip("torch")
-    part = make("easy").fit_resample(torch.from_numpy(X), torch.from_numpy(Y))
-    assert all(isinstance(one, torch.Tensor) for one in part)
-    assert np.array_equal(part[0].numpy(), X[make("easy").fit(X, Y).sample_indices_])
+    return torch.from_numpy(X), torch.from_numpy(Y)
+
+
+def frames():
+    index = np.arange(100) + 1_000
+    return pd.DataFrame(X, columns=list("abcd"), index=index), pd.Series(Y, index=index, name="kind")
+
+
+@pytest.mark.parametrize("make_data", [lambda: (X, Y), lambda: (X.tolist(), Y.tolist()), frames, tensors])
+def test_fit_resample_gives_back_what_came_in(make_data):
+    selector, given = make("easy"), make_data()
+    parts = selector.fit_resample(*given)
+    rows = selector.sample_indices_
+    assert [type(part) for part in parts] == [type(whole) for whole in given]
+    assert np.array_equal(np.asarray(parts[0]), X[rows]) and np.array_equal(np.asarray(parts[1]), Y[rows])
+    if isinstance(parts[0], pd.DataFrame):
+        assert parts[0].index.tolist() == parts[1].index.tolist() == (rows + 1_000).tolist()
+        assert selector.feature_names_in_.tolist() == list("abcd") and parts[1].name == "kind"
 
 
 def test_fit_takes_weights():
