@@ -27,24 +27,25 @@ def run(*arguments: str, app: typer.Typer | None = None, env: dict[str, str] | N
 
 
 @pytest.fixture
-def app_running(monkeypatch):
-    """A command line whose only command, ``work``, does what the test says."""
+def run_work(monkeypatch):
+    """Run a command line whose only command, ``work``, does what the test says, or raises it."""
 
-    def make(work) -> typer.Typer:
-        package, module = types.ModuleType("made_up"), types.ModuleType("made_up.work")
-
+    def run_app(work, *options: str, **env: str):
         def command(k: int = 1) -> None:
             """Do the work."""
+            if isinstance(work, BaseException):
+                raise work
             work()
 
+        module = types.ModuleType("made_up.work")
         module.work = command
-        monkeypatch.setitem(sys.modules, "made_up", package)
+        monkeypatch.setitem(sys.modules, "made_up", types.ModuleType("made_up"))
         monkeypatch.setitem(sys.modules, "made_up.work", module)
         app = typer.Typer(cls=CommandGroup.of("made_up", ["work"]), pretty_exceptions_enable=False)
         app.callback()(sys.modules["gmmatch.cli"].options)
-        return app
+        return run(*options, "work", app=app, env=env)
 
-    return make
+    return run_app
 
 
 def test_every_file_is_a_command_and_every_command_a_file():
@@ -84,56 +85,37 @@ def test_an_unknown_command_is_an_error_with_the_nearest_name():
     assert result.exit_code == 2 and "'methods'" in result.stderr
 
 
-def test_an_error_becomes_one_line_in_the_words_of_the_terminal(app_running):
-    def work():
-        raise InvalidInputError("k=0: expected\n  at least 1 row of X.")
-
-    result = run("work", app=app_running(work))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "Error: --k 0: expected at least 1 row of the input.\n"
-
-
 @pytest.mark.parametrize(
-    ("arguments", "env"), [(["--traceback", "work"], {}), (["work"], {"GMMATCH_TRACEBACK": "1"})]
+    ("error", "code", "line"),
+    [
+        (
+            InvalidInputError("k=0: expected\n  at least 1 row of X."),
+            2,
+            "Error: --k 0: expected at least 1 row of the input.",
+        ),
+        (PermissionError(13, "Permission denied", "x.npy"), 2, "Error: x.npy: Permission denied."),
+        (KeyboardInterrupt(), 130, "Interrupted."),
+    ],
 )
-def test_developers_get_the_error_itself(app_running, arguments, env):
-    def work():
-        raise InvalidInputError("k=0")
-
-    result = run(*arguments, app=app_running(work), env=env)
-    assert isinstance(result.exception, InvalidInputError)
+def test_errors_are_one_line_in_the_words_of_the_terminal(run_work, error, code, line):
+    result = run_work(error)
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"{line}\n")
 
 
-def test_a_bug_is_not_dressed_up_as_a_user_error(app_running):
-    def work():
-        raise ZeroDivisionError
-
-    assert isinstance(run("work", app=app_running(work)).exception, ZeroDivisionError)
-
-
-def test_an_error_of_the_operating_system_is_one_line(app_running):
-    def work():
-        raise PermissionError(13, "Permission denied", "secret.npy")
-
-    result = run("work", app=app_running(work))
-    assert (result.exit_code, result.stderr) == (2, "Error: secret.npy: Permission denied.\n")
+def test_developers_get_the_error_itself_and_everybody_a_bug(run_work):
+    error, bug = InvalidInputError("k=0"), ZeroDivisionError()
+    assert run_work(error, "--traceback").exception is error
+    assert run_work(error, GMMATCH_TRACEBACK="1").exception is error
+    assert run_work(bug).exception is bug
 
 
-def test_ctrl_c_ends_with_one_line_and_130(app_running):
-    def work():
-        raise KeyboardInterrupt
-
-    result = run("work", app=app_running(work))
-    assert (result.exit_code, result.stderr) == (130, "Interrupted.\n")
-
-
-def test_our_warnings_are_one_line_on_stderr_without_a_place_in_the_source(app_running):
+def test_our_warnings_are_one_line_on_stderr_without_a_place_in_the_source(run_work):
     def work():
         warnings.simplefilter("always")
         warnings.warn("Row 3 of X is far from the others.", FarRowWarning, stacklevel=1)
 
     before = warnings.showwarning
-    result = run("work", app=app_running(work))
+    result = run_work(work)
     assert result.exit_code == 0
     assert result.stderr == "Warning: Row 3 of the input is far from the others.\n"
     assert warnings.showwarning is before
