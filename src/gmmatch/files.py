@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import json
 import lzma
 import os
 import shutil
@@ -92,6 +93,27 @@ def explain_damage(
         raise InvalidInputError(
             f"{path} is not a {kind}, or is truncated or damaged: {position()}{first_line(error)}."
         ) from None
+
+
+def read_header(text: bytes, path: object, format: str, newest: int) -> dict[str, Any]:
+    """Return the header (JSON) of a file that gmmatch wrote; raise for another one, or one of a newer version.
+
+    Examples
+    --------
+    >>> read_header(b'{"format": "ours", "format_version": 2}', "a.file", "ours", 1)
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: a.file was written by a newer gmmatch (format 2, not 1): upgrade to read it.
+    """
+    header = json.loads(text)
+    if not isinstance(header, dict) or header.get("format") != format:
+        raise ValueError(f"it does not say format: {format}")
+    version = header["format_version"]
+    if type(version) is not int or version < 1:
+        raise ValueError(f"its format_version is {version!r}")
+    if version > newest:
+        written = f"was written by a newer gmmatch (format {version}, not {newest})"
+        raise InvalidInputError(f"{path} {written}: upgrade to read it.")
+    return header
 
 
 def parquet_table(contents: bytes) -> Any:

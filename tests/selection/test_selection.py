@@ -200,7 +200,7 @@ def test_files_that_are_not_there_or_something_else(pets, tmp_path):
         lambda: pq.write_table(pa.table({"row": [1]}).replace_schema_metadata({b"gmmatch": b"{"}), path),
     ):
         write()
-        with pytest.raises(InvalidInputError, match="not a gmmatch selection, or is damaged"):
+        with pytest.raises(InvalidInputError, match="not a gmmatch selection, or is truncated or damaged"):
             gm.Selection.load(path)
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
-from gmmatch.files import DAMAGE, as_path, is_remote, parquet_table, write_table
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.files import as_path, explain_damage, is_remote, parquet_table, read_header, write_table
 from gmmatch.frames import arrow_column
 from gmmatch.groups import Label
 from gmmatch.screening.result import ScreeningResult
@@ -51,19 +51,8 @@ def read_selection(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise InvalidInputError(f"{path} is a folder: give the file that a selection was saved to.")
     if path.suffix.lower() != ".parquet":
         raise InvalidInputError(f"{path} has the suffix {path.suffix!r}: a selection is read from .parquet.")
-    try:
+    with explain_damage(path, "gmmatch selection", MemoryError):
         return _read_parquet(path.read_bytes(), path)
-    except (DataFileNotFoundError, InvalidInputError):
-        raise
-    except (*DAMAGE, MemoryError) as error:
-        raise _damaged(path, error) from None
-
-
-def _damaged(path: Path, reason: object) -> InvalidInputError:
-    """Return the error for a file that is no selection or not a whole one, in one sentence."""
-    if isinstance(reason, KeyError):
-        reason = f"{reason} is missing"
-    return InvalidInputError(f"{path} is not a gmmatch selection, or is damaged: {first_line(reason)}.")
 
 
 def pick_table(selection: Selection) -> Any:
@@ -104,7 +93,7 @@ def _read_parquet(contents: bytes, path: Path) -> dict[str, Any]:
     metadata = table.schema.metadata or {}
     if _METADATA_KEY not in metadata:
         raise ValueError("the metadata that gmmatch writes is missing")
-    header = _parse_header(metadata[_METADATA_KEY], path)
+    header = read_header(metadata[_METADATA_KEY], path, _FORMAT, FORMAT_VERSION)
     if not isinstance(header["provenance"], dict) or not header["groups"]:
         raise ValueError("its provenance is not a mapping, or it has no groups")
     classes = [_read_float(group["label"]) for group in header["groups"]]
@@ -124,24 +113,6 @@ def _read_parquet(contents: bytes, path: Path) -> dict[str, Any]:
         "provenance": header["provenance"],
         "screening": None if screening is None else ScreeningResult.from_json(screening),
     }
-
-
-def _parse_header(text: bytes, path: Path) -> dict[str, Any]:
-    try:
-        header = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, error) from None
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise _damaged(path, f"it does not say format: {_FORMAT}")
-    version = header["format_version"]
-    if type(version) is not int or version < 1:
-        raise _damaged(path, f"its format_version is {version!r}")
-    if version > FORMAT_VERSION:
-        raise InvalidInputError(
-            f"{path} was written by a newer gmmatch (format {version}; this one reads up to "
-            f"{FORMAT_VERSION}): upgrade gmmatch to read it."
-        )
-    return header
 
 
 def _write_float(value: Label) -> Any:

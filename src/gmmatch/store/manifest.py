@@ -11,8 +11,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_origin, get_type_hints
 
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
-from gmmatch.files import is_leftover, write_file
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.files import explain_damage, is_leftover, read_header, write_file
 from gmmatch.rows.shards import RowFile, damaged_file
 from gmmatch.store.shard import ArrowShard, OldShard
 
@@ -144,22 +144,12 @@ def load_manifest(folder: Path) -> Manifest:
         raise InvalidInputError(f"{folder} is a file, not an embedding store, which is a folder.")
     if not path.exists():
         raise InvalidInputError(f"{folder} is not an embedding store: it has no {MANIFEST_NAME}.")
-    try:
-        document = json.loads(path.read_bytes())
-        if not isinstance(document, dict) or document.get("format") != _FORMAT:
-            raise ValueError("it is not the manifest of an embedding store")
-        version = document["format_version"]
-        if version <= FORMAT_VERSION:
-            # Whatever has its checksum was written by gmmatch; stores of before 0.2 have none.
-            if document.pop("sha256", None) not in (None, _checksum(document)):
-                raise ValueError("its checksum is wrong")
-            return _from_document(document)
-    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(f"{path} cannot be read: {first_line(error)}.") from None
-    raise InvalidInputError(
-        f"{path} was written by a newer gmmatch (format {version}; this one reads up to {FORMAT_VERSION}): "
-        "upgrade gmmatch to read it."
-    )
+    with explain_damage(path, "manifest of an embedding store"):
+        document = read_header(path.read_bytes(), path, _FORMAT, FORMAT_VERSION)
+        # Whatever has its checksum was written by gmmatch; stores of before 0.2 have none.
+        if document.pop("sha256", None) not in (None, _checksum(document)):
+            raise ValueError("its checksum is wrong")
+        return _from_document(document)
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
