@@ -133,7 +133,7 @@ def test_a_saved_recording_goes_on_where_it_was(tmp_path):
 
 
 def test_files_that_are_no_recordings(tmp_path):
-    with pytest.raises(DataFileNotFoundError, match="file not found"):
+    with pytest.raises(DataFileNotFoundError, match="no such file"):
         Dynamics.load(tmp_path / "nothing.npz")
     (tmp_path / "text.npz").write_text("hello")
     np.savez(tmp_path / "other.npz", a=np.arange(3))

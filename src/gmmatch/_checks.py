@@ -112,6 +112,13 @@ def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") ->
     return np.ascontiguousarray(array)
 
 
+def check_columns(rows: Any, others: Any, name: str, other_name: str = "X") -> None:
+    """Raise unless two sets of rows are as wide as each other."""
+    if rows.n_features != others.n_features:
+        widths = f"{name} has {rows.n_features:,} columns and {other_name} has {others.n_features:,}"
+        raise InvalidInputError(f"{widths}: both need the same ones.")
+
+
 def check_positions(rows: Any, n: int, name: str) -> Indices:
     """Return row numbers of X from row numbers, a mask of all rows, or anything with ``.indices``.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Mask, Matrix, Vector, sample_indices
-from gmmatch._checks import check_whole_number
+from gmmatch._checks import check_columns, check_whole_number
 from gmmatch._threads import blas_threads_for
 from gmmatch.budget import Budget, resolve_count
 from gmmatch.errors import InvalidInputError, imported
@@ -343,10 +343,7 @@ class _Judge:
         if not isinstance(test, (tuple, list)) or len(test) != 2:
             raise InvalidInputError("test: give a pair of rows and their labels, (X_test, y_test).")
         with open_rows(test[0], name="test") as rows:
-            if rows.n_features != self.rows.n_features:
-                raise InvalidInputError(
-                    f"test has {rows.n_features:,} columns, X has {self.rows.n_features:,}."
-                )
+            check_columns(rows, self.rows, "test")
             test_groups = Groups.of(test[1], len(rows), warn=False)
             position = {(type(label), label): i for i, label in enumerate(groups.labels)}
             # A class that the data does not have is never predicted.

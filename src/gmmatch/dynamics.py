@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from scipy.special import softmax
 
 from gmmatch._array import Indices, Mask, Matrix, Vector
 from gmmatch._checks import check_array, check_whole_number
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
-from gmmatch.files import write_file
+from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.files import explain_damage, write_file
 
 _FORMAT = 2
 _MEANS = ("el2n", "margin", "grand")
@@ -195,20 +194,16 @@ class Dynamics:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dynamics:
         """Read a recording that :meth:`save` wrote; recording can go on."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                version, n_rows, epoch, runs, first_epochs = file["header"].tolist()
-                if version != _FORMAT:
-                    raise ValueError(f"format {version}, this version reads {_FORMAT}")
-                dynamics = cls(n_rows, first_epochs=first_epochs or None)
-                dynamics.epoch, dynamics.runs = epoch, runs
-                dynamics._state = {name: file[name] for name in dynamics._state}
-        except FileNotFoundError:
-            raise DataFileNotFoundError(f"{path}: file not found.") from None
-        except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile) as error:
-            raise InvalidInputError(
-                f"{path} is not a recording of training dynamics, or is damaged."
-            ) from error
+        with (
+            explain_damage(path, "recording of training dynamics"),
+            np.load(path, allow_pickle=False) as file,
+        ):
+            version, n_rows, epoch, runs, first_epochs = file["header"].tolist()
+            if version != _FORMAT:
+                raise ValueError(f"format {version}, this version reads {_FORMAT}")
+            dynamics = cls(n_rows, first_epochs=first_epochs or None)
+            dynamics.epoch, dynamics.runs = epoch, runs
+            dynamics._state = {name: file[name] for name in dynamics._state}
         return dynamics
 
     def __repr__(self) -> str:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from gmmatch.errors import (
+    DataFileNotFoundError,
     GMMatchError,
     InvalidInputError,
     MissingDependencyError,
@@ -88,7 +89,9 @@ def explain_damage(
     except GMMatchError:
         raise
     except kinds as error:
-        if isinstance(error, OSError) and error.strerror:  # it is not there any more, or may not be read
+        if isinstance(error, FileNotFoundError):
+            raise DataFileNotFoundError(f"{path}: there is no such file.") from None
+        if isinstance(error, OSError) and error.strerror:  # it may not be read
             raise InvalidInputError(f"{path} cannot be read: {error.strerror}.") from None
         raise InvalidInputError(
             f"{path} is not a {kind}, or is truncated or damaged: {position()}{first_line(error)}."

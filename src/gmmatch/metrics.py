@@ -23,7 +23,7 @@ from gmmatch._array import (
     sum_groups,
     to_numpy,
 )  # fmt: skip
-from gmmatch._checks import check_array, check_positions, check_sample_weight
+from gmmatch._checks import check_array, check_columns, check_positions, check_sample_weight
 from gmmatch._threads import blas_threads_for
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.groups import Groups
@@ -75,7 +75,7 @@ def moment_error(picked_rows: Any, reference_rows: Any) -> float:
         open_rows(picked_rows, name="picked_rows") as picked,
         open_rows(reference_rows, name="reference_rows") as reference,
     ):
-        _check_columns(picked, reference, "picked_rows", "reference_rows")
+        check_columns(picked, reference, "picked_rows", "reference_rows")
         # From a row, so that data far from 0 keeps its digits.
         origin = reference.take(np.zeros(1, dtype=np.int64))[0]
         means = [rows.reduce_blocks(_sum_offsets, origin) / len(rows) for rows in (picked, reference)]
@@ -115,7 +115,7 @@ def mmd(A: Any, B: Any, *, weights: Any = None, kernel: Kernel | None = None, sq
     0.7869
     """
     with open_rows(A, name="A") as left, open_rows(B, name="B") as right:
-        _check_columns(left, right, "A", "B")
+        check_columns(left, right, "A", "B")
         shares = check_sample_weight(weights, len(left), name="weights")
         shares, equal = shares / shares.sum(), np.full(len(right), 1.0 / len(right))
         fitted = (kernel or RBF()).fit([right.take(sample_indices(len(right), _BANDWIDTH_ROWS))])
@@ -320,14 +320,6 @@ class SubsetMetrics:
             gaps = gaps[~np.isnan(gaps)]  # of classes without picks
             errors.append(gaps.mean() if len(gaps) else np.nan)
         return np.array(errors)
-
-
-def _check_columns(left: Rows, right: Rows, left_name: str, right_name: str) -> None:
-    if left.n_features != right.n_features:
-        raise InvalidInputError(
-            f"{left_name} has {left.n_features:,} columns and {right_name} has {right.n_features:,}: both need the "
-            "same number."
-        )
 
 
 def _check_picks(picks: Any, n: int) -> Indices:

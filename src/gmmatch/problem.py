@@ -13,6 +13,7 @@ from gmmatch._array import Indices, Mask, Matrix, RandomState, Vector
 from gmmatch._checks import (
     as_generator,
     check_array,
+    check_columns,
     check_fraction,
     check_positions,
     check_sample_weight,
@@ -233,11 +234,7 @@ class Reference:
     def of(cls, rows: Rows, labels: Any, problem: Problem, weight: Any) -> Reference:
         """Match the classes of a problem with those of the reference rows; without labels all follow all rows."""
         check_fraction(weight, "reference_weight")
-        if rows.n_features != problem.rows.n_features:
-            raise InvalidInputError(
-                f"reference has {rows.n_features:,} columns and X has {problem.rows.n_features:,}: both must be "
-                "made by the same encoder."
-            )
+        check_columns(rows, problem.rows, "reference")
         try:
             reference_groups = Groups.of(labels, len(rows), warn=False)
         except InvalidInputError as error:

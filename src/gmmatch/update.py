@@ -13,6 +13,7 @@ import numpy as np
 
 from gmmatch import __version__
 from gmmatch._array import Indices, Mask, Vector, array_namespace, asarray_like, is_torch_array
+from gmmatch._checks import check_columns
 from gmmatch.budget import largest_remainder
 from gmmatch.errors import InvalidInputError, listed
 from gmmatch.groups import Groups, Label, encode_labels, plain_label
@@ -182,11 +183,7 @@ def _check(selection: Selection, picked: Rows, new: Rows, y_new: Any, ids: Any) 
         raise InvalidInputError(
             f"X_picked has {len(picked):,} rows, but there are {selection.k:,} picks: give selection.apply(X)."
         )
-    if new.n_features != picked.n_features:
-        raise InvalidInputError(
-            f"X_new has {new.n_features:,} columns, and the picks have {picked.n_features:,}: embed the new rows by "
-            "the same encoder."
-        )
+    check_columns(new, picked, "X_new", "X_picked")
     by_class, per_class = selection.classes != [None], record.get("parameters", {}).get("per_class")
     if by_class and y_new is None:
         raise InvalidInputError("y_new: the picks are per class; give the labels of the new rows.")

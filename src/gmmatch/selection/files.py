@@ -45,10 +45,6 @@ def write_selection(selection: Selection, path: str | os.PathLike[str]) -> None:
 def read_selection(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the arguments of the selection that :func:`write_selection` wrote as Parquet."""
     path = as_path(path)
-    if not path.exists():
-        raise DataFileNotFoundError(f"{path}: there is no such file.")
-    if path.is_dir():
-        raise InvalidInputError(f"{path} is a folder: give the file that a selection was saved to.")
     if path.suffix.lower() != ".parquet":
         raise InvalidInputError(f"{path} has the suffix {path.suffix!r}: a selection is read from .parquet.")
     with explain_damage(path, "gmmatch selection", MemoryError):

@@ -16,10 +16,9 @@ import numpy as np
 from gmmatch._array import Indices
 from gmmatch.data.files import fingerprint_of
 from gmmatch.data.source import Batch, Id, Source, regroup
-from gmmatch.errors import InvalidInputError
 from gmmatch.files import is_remote
 from gmmatch.rows.shards import ShardReader
-from gmmatch.store.commits import WriterLock
+from gmmatch.store.commits import WriterLock, cannot_continue
 from gmmatch.store.manifest import MANIFEST_NAME, Manifest
 from gmmatch.store.store import Store, clear_store, open_store, sibling_path
 from gmmatch.store.writer import StoreWriter
@@ -85,10 +84,7 @@ def has_grown(existing: Manifest, source: Source, requested: dict[str, Any], pat
     elif is_remote(path):
         why = "a store at an address cannot be replaced"
     if why is not None:
-        raise InvalidInputError(
-            f"{path} cannot be continued: {requested['source']['location']} has changed since, and {why}. Or choose "
-            "another folder, or begin again (--force)."
-        )
+        raise cannot_continue(path, f"{requested['source']['location']} has changed since, and {why}")
     return True
 
 
@@ -144,10 +140,8 @@ def _refuse_another(row_of: dict[Any, int], source: Source, store: Store) -> Non
     gone = [name for name in row_of if name not in known]
     was, now = store.source.get("location"), source.describe()["location"]
     if gone and was != now:
-        raise InvalidInputError(
-            f"{store.path} cannot be continued: {len(gone):,} of its rows ({gone[0]!r}, ...) are not in {now}; it "
-            f"was made from {was}. Choose another folder, or begin again (--force)."
-        )
+        lost = f"{len(gone):,} of its rows ({gone[0]!r}, ...)"
+        raise cannot_continue(store.path, f"{lost} are not in {now}; it was made from {was}")
 
 
 def _changed_since(source: Source, moment: float) -> list[Id]:

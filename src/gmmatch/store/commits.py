@@ -203,21 +203,22 @@ def _names(manifest: Manifest) -> set[str]:
     return {name for shard in manifest.shards for name, _, _ in shard.files}
 
 
+def cannot_continue(folder: Path, reason: str) -> InvalidInputError:
+    """Return the error for a store to which these rows cannot be added."""
+    remedy = "Choose another folder, or begin again (--force)."
+    return InvalidInputError(f"{folder} cannot be continued: {reason}. {remedy}")
+
+
 def _continue(existing: Manifest, requested: Manifest, folder: Path) -> Manifest:
     if existing.is_old:
-        raise InvalidInputError(
-            f"{folder} cannot be continued: it is of the format of gmmatch 0.2, which is read, but not written. "
-            "Choose another folder, or begin again (--force)."
-        )
+        raise cannot_continue(folder, "it is of the format of gmmatch 0.2, which is read, but not written")
     for name in _SAME:
         old, new = getattr(existing, name), getattr(requested, name)
         if old is None:
             existing = replace(existing, **{name: new})
         elif new is not None and old != new:
-            raise InvalidInputError(
-                f"{folder} cannot be continued: it has another {name.replace('_', ' ')} ({old!r}, and {new!r} now). "
-                "Choose another folder, or begin again (--force)."
-            )
+            another = f"it has another {name.replace('_', ' ')}"
+            raise cannot_continue(folder, f"{another} ({old!r}, and {new!r} now)")
     return existing
 
 
