@@ -161,7 +161,7 @@ def test_what_makes_no_sense_is_refused():
     picked, plain = first.apply(X[:900]), gm.select(X[:900], k=30, method="herding", random_state=0)
     for arguments, match in (
         ((first, picked[:9], X[900:], Y[900:]), "X_picked has 9 rows, but there are 30 picks"),
-        ((first, picked, X[900:, :5], Y[900:]), "X_new has 5 columns, and the picks have 12"),
+        ((first, picked, X[900:, :5], Y[900:]), "X_new has 5 columns and X_picked has 12"),
         ((first, picked, X[900:]), "y_new: the picks are per class"),
         ((first, picked, X[900:], Y[:2]), "2 labels for 600 new rows"),
         ((first, picked, X[900:], TRUTH[900:]), "such as .*, and the classes of the picks are 'a', 'b', 'c'"),
