@@ -176,11 +176,3 @@ def test_rows_of_files_are_read_within_a_memory_limit(tmp_path, succeeds):
     picks = succeeds(*asked, "--memory", "128KB", "--jobs", 1)["indices"]
     expected = gm.select(tmp_path / "x.npy", k=40, method="gm-matching", memory_limit=128_000, random_state=0)
     assert picks == expected.indices.tolist()
-
-
-@pytest.mark.slow
-def test_ray_makes_the_same_picks(tmp_path, succeeds, ray_cluster):
-    X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
-    np.save(tmp_path / "x.npy", X)
-    asked = ("select", tmp_path / "x.npy", "-k", 20, "-m", "gm-matching", "-o", "-", "--json")
-    assert succeeds(*asked, "--engine", "ray", "--workers", 2)["indices"] == succeeds(*asked)["indices"]

@@ -113,13 +113,6 @@ def test_threads_types_files_and_tensors_change_nothing(small_cells, torch, tmp_
     assert np.array_equal(gm.duplicates(files[0], 0.9, against=files[1]).original, between.original)
 
 
-@pytest.mark.slow
-def test_ray_changes_nothing(ray_cluster):
-    X = clustered(1000, 120)
-    copies = gm.duplicates(X, 0.9, engine=gm.RayEngine(2))
-    assert np.array_equal(copies.original, gm.duplicates(X, 0.9).original)
-
-
 def test_many_copies_cost_nothing():
     X = clustered(20_000, 60)
     X[5_000:] = X[17]
