@@ -91,10 +91,8 @@ def _predict_average(found: evidence.Evidence, *arguments: Any) -> evidence.Scor
     return _PREDICT(found, *arguments).mean(axis=0, keepdims=True)
 
 
-def _keep_background(
-    counts: NDArray[Any], labels: evidence.Labels
-) -> channel.Noise:  # fmt: skip
-    noise, n_classes = _ESTIMATE(counts, labels), labels.n_classes
+def _keep_background(counts: NDArray[Any]) -> channel.Noise:
+    noise, n_classes = _ESTIMATE(counts), len(counts)
     rate = noise.background + noise.pairs.sum() / max(1, n_classes * (n_classes - 1))
     noise = channel.Noise(rate, np.zeros_like(noise.pairs))
     return channel.Noise(min(rate, noise.ceiling), noise.pairs)

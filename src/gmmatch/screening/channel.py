@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gmmatch._array import Matrix, Vector
 from gmmatch.screening.evidence import Labels
-from gmmatch.screening.learners import log_softmax, sum_classes
+from gmmatch.screening.learners import log_softmax
 
 # Deviations, and rows, by which a pair's count must exceed the background to stand out.
 _STANDS_OUT = 3.0
@@ -60,22 +60,20 @@ class Noise:
         pairs = np.where(self.pairs > 0.0, np.maximum(self.pairs, least), 0.0)
         return Noise(max(self.background, least), pairs)
 
-    def gather(self, labels: Labels) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return T[z, y] of each row's candidates z and given label y as ``fixed + background * slope``."""
-        if labels.candidates is None:
-            fixed = self.pairs[:, labels.given].astype(np.float32)
-        else:
-            fixed = np.zeros(labels.candidates.shape, dtype=np.float32)
-            fixed[:-1] = self.pairs[labels.candidates[:-1], labels.given]
-        slope = (fixed == 0.0).astype(np.float32)
-        fixed[labels.given_cells] = 1.0 - self.pairs.sum(axis=1)[labels.given]
-        slope[labels.given_cells] = 1.0 - (self.pairs == 0.0).sum(axis=1)[labels.given]
-        return fixed, slope
+    @property
+    def matrix(self) -> Matrix:
+        """T[z, y], shape (K + 1, K), with the background for the rest of the classes in its last line."""
+        n_classes = len(self.pairs)
+        matrix = np.full((n_classes + 1, n_classes), self.background)
+        matrix[:-1] = np.where(self.pairs > 0.0, self.pairs, self.background)
+        np.fill_diagonal(matrix, 0.0)
+        np.fill_diagonal(matrix, 1.0 - matrix[:-1].sum(axis=1))
+        return matrix
 
     def transitions(self, labels: Labels) -> NDArray[np.float32]:
         """Return T[z, y] of each row's candidates z and given label y, shape (C, n)."""
-        fixed, slope = self.gather(labels)
-        return np.maximum(fixed + np.float32(self.background) * slope, np.float32(1e-3 * self.background))
+        rates = self.matrix[labels.candidates, labels.given]
+        return np.maximum(rates, 1e-3 * self.background).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +88,9 @@ class Channel:
         """Return the weighted evidence, shape (C, n)."""
         pooled: NDArray[np.float32] = np.tensordot(self.weights.astype(np.float32), scores, 1)
         # The rest of the classes count as many, with the mean offset: larger ones for all must not make it disappear.
-        rest = np.log(labels.n_classes - labels.n_candidates + 1.0)
-        pooled += labels.gather((self.offsets - self.offsets.mean()).astype(np.float32), rest)
+        rest = np.log(max(labels.n_rest, 1e-30))
+        offsets = np.append(self.offsets - self.offsets.mean(), rest)
+        pooled += offsets.astype(np.float32)[labels.candidates]
         return pooled
 
     def classify(self, scores: NDArray[Any], labels: Labels) -> NDArray[np.float32]:
@@ -112,16 +111,9 @@ class Channel:
         return np.asarray(np.log(self.joint(scores, labels).sum(axis=0, dtype=np.float64)))
 
 
-def estimate_noise(posterior: NDArray[Any], labels: Labels) -> Noise:
-    """Return the background rate, and the rates of pairs (true, given) that stand out, from expected counts."""
-    n_classes = labels.n_classes
-    if labels.candidates is None:
-        counts: NDArray[Any] = sum_classes(posterior.T, labels.given, n_classes).T
-    else:
-        cells = labels.candidates[:-1].astype(np.int64) * n_classes + labels.given
-        counts = np.bincount(cells.ravel(), posterior[:-1].ravel(), n_classes**2).reshape(
-            n_classes, n_classes
-        )
+def estimate_noise(counts: Matrix) -> Noise:
+    """Return the background rate, and the rates of the pairs that stand out, from expected counts (true, given)."""
+    n_classes = len(counts)
     totals = np.repeat(counts.sum(axis=1, keepdims=True) + 1e-9, n_classes, axis=1)
     wrong = ~np.eye(n_classes, dtype=bool)
     common = wrong
@@ -155,7 +147,7 @@ def fit_channel(
             break
         previous, had_pairs = value, channel.noise.pairs.any()
         for _ in range(3):
-            noise = estimate_noise(channel.posterior(scores, labels), labels)
+            noise = estimate_noise(labels.count_pairs(channel.posterior(scores, labels)))
             channel = replace(channel, noise=replace(channel.noise, pairs=noise.pairs))
         if not had_pairs and not channel.noise.pairs.any():
             break
@@ -183,8 +175,10 @@ def _maximize(
     from scipy.optimize import minimize
 
     n_learners, n_classes, n = len(scores), len(channel.offsets), len(labels)
-    base, slope = channel.noise.gather(labels)
-    ceiling = channel.noise.ceiling
+    # T is linear in the background.
+    at_0, at_1 = (replace(channel.noise, background=rate).matrix for rate in (0.0, 1.0))
+    cells, ceiling = (labels.candidates, labels.given), channel.noise.ceiling
+    base, slope = at_0[cells].astype(np.float32), (at_1 - at_0)[cells].astype(np.float32)
 
     def loss(flat: Vector) -> tuple[float, Vector]:
         # The logistic function keeps the background between 0 and its ceiling.

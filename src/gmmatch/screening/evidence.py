@@ -84,19 +84,15 @@ def principal_components(values: Matrix, count: int) -> Matrix:
     return np.asarray(vectors, dtype=np.float32)
 
 
-def draw_sample(codes: Indices, n_classes: int, random: np.random.Generator) -> Indices:
-    """Return up to SAMPLE_ROWS labeled rows: a random share of every class, more of small classes."""
+def draw_sample(codes: Indices, random: np.random.Generator) -> Indices:
+    """Return up to SAMPLE_ROWS labeled rows: half at random, half as evenly over the classes as can be."""
     labeled = np.flatnonzero(codes >= 0)
     if len(labeled) <= SAMPLE_ROWS:
         return labeled
-    counts = np.bincount(codes[labeled], minlength=n_classes)
-    least = np.minimum(counts, SAMPLE_ROWS // (2 * n_classes))
-    share = (SAMPLE_ROWS - least.sum()) / max(1, len(labeled) - least.sum())
-    wanted = least + ((counts - least) * share).astype(np.int64)
-    shuffled = random.permutation(labeled)
-    shuffled = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    rank = np.arange(len(shuffled)) - np.searchsorted(codes[shuffled], codes[shuffled])
-    return np.sort(shuffled[rank < wanted[codes[shuffled]]])
+    half, rest = np.split(random.permutation(labeled), [SAMPLE_ROWS // 2])
+    rest = rest[np.argsort(codes[rest], kind="stable")]
+    rank = np.arange(len(rest)) - np.searchsorted(codes[rest], codes[rest])
+    return np.sort(np.concatenate([half, rest[np.argsort(rank, kind="stable")[: len(half)]]]))
 
 
 def assign_folds(codes: Indices, random: np.random.Generator) -> Indices:
@@ -116,25 +112,24 @@ class Labels:
     ----------
     given : int64 array of shape (n,)
     n_classes : int
-    candidates : int32 array of shape (C, n), optional
-        The given label first, then the likeliest others, then ``n_classes`` for all the rest together. None for all
-        classes, in order.
-    unlikely : boolean array of shape (n,), optional
+    candidates : int32 array of shape (C, n)
+        The given label first, then the likeliest others, then ``n_classes`` for all the rest together, if there are
+        any.
+    unlikely : boolean array of shape (n,)
         Where the given label would be among the rest if it were not given.
     """
 
     given: Indices
     n_classes: int
-    candidates: NDArray[np.int32] | None = None
-    unlikely: Mask | None = None
+    candidates: NDArray[np.int32]
+    unlikely: Mask
 
     @classmethod
     def of(cls, given: Indices, scores: NDArray[Any]) -> Labels:
         """Choose the likeliest classes by scores of shape (K, n)."""
         n_classes, n = scores.shape
-        if n_classes <= _N_CANDIDATES + 1:
-            return cls(given, n_classes)
-        top = np.argpartition(-scores.T, _N_CANDIDATES - 1, axis=1)[:, :_N_CANDIDATES].T.astype(np.int32)
+        size = min(_N_CANDIDATES, n_classes)
+        top = np.argpartition(-scores.T, size - 1, axis=1)[:, :size].T.astype(np.int32)
         is_given = top == given
         unlikely = ~is_given.any(axis=0)
         # The given label takes the first position, in exchange for the class that is there, or in place of the least
@@ -143,54 +138,40 @@ class Labels:
         position = np.where(unlikely, likelihood.argmin(axis=0), is_given.argmax(axis=0))
         top[position, np.arange(n)] = top[0]
         top[0] = given
-        return cls(
-            given, n_classes, np.concatenate([top, np.full((1, n), n_classes, dtype=np.int32)]), unlikely
-        )
+        rest = np.full((1, n), n_classes, dtype=np.int32)
+        return cls(given, n_classes, np.concatenate([top, rest]), unlikely)
 
     def __len__(self) -> int:
         return len(self.given)
 
     @property
-    def n_candidates(self) -> int:
-        """How many classes a row is compared with."""
-        return self.n_classes if self.candidates is None else len(self.candidates)
+    def n_rest(self) -> int:
+        """How many classes a row is not compared with one by one."""
+        return self.n_classes - len(self.candidates) + 1
 
     def take(self, rows: Any) -> Labels:
         """Return the labels of some rows."""
-        if self.candidates is None or self.unlikely is None:
-            return Labels(self.given[rows], self.n_classes)
         candidates = np.ascontiguousarray(self.candidates[:, rows])
         return Labels(self.given[rows], self.n_classes, candidates, self.unlikely[rows])
 
-    @property
-    def given_cells(self) -> tuple[Any, Indices]:
-        """The index of the given label in arrays of shape (C, n)."""
-        return (self.given if self.candidates is None else 0), np.arange(len(self))
-
-    def gather(self, values: NDArray[Any], rest: float = 0.0) -> NDArray[Any]:
-        """Return values of the classes, shape (K,), for the candidates: shape (C, n) or (K, 1)."""
-        if self.candidates is None:
-            return values[:, None]
-        return np.append(values, values.dtype.type(rest))[self.candidates]
-
     def select(self, log_p: NDArray[Any]) -> NDArray[Any]:
         """Return log-probabilities of shape (K, n) for the candidates; for the rest, that of one class of them."""
-        if self.candidates is None:
-            return log_p
         likely = np.take_along_axis(log_p, self.candidates[:-1], axis=0)
-        rest = (1.0 - np.exp(likely).sum(axis=0)) / (self.n_classes - len(likely))
+        rest = (1.0 - np.exp(likely).sum(axis=0)) / max(1, self.n_rest)
         return np.concatenate([likely, np.log(rest.clip(FLOOR / self.n_classes))[None]])
 
     def sum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the sum of values of shape (C, n) for each class, shape (K,)."""
-        if self.candidates is None:
-            return np.asarray(values.sum(axis=1, dtype=np.float64))
         return np.bincount(self.candidates.ravel(), values.ravel(), self.n_classes + 1)[:-1]
+
+    def count_pairs(self, posterior: NDArray[Any]) -> Matrix:
+        """Return the expected counts of each pair (true, given), shape (K, K), from p(z | x, y) of shape (C, n)."""
+        cells = self.candidates[:-1].astype(np.int64) * self.n_classes + self.given
+        counts = np.bincount(cells.ravel(), posterior[:-1].ravel(), self.n_classes**2)
+        return counts.reshape(self.n_classes, self.n_classes).astype(np.float64)
 
     def classes_at(self, position: Indices) -> Indices:
         """Return the class of a candidate of each row; the given one for the rest."""
-        if self.candidates is None:
-            return position
         classes = self.candidates[position, np.arange(len(self))]
         return np.where(classes < self.n_classes, classes, self.given)
 
@@ -219,7 +200,7 @@ class Evidence:
             rows = np.flatnonzero(self.folds == fold)
             coarse[:, rows] = learners[0].predict(given, (fold,), rows)
         self.labels = Labels.of(given, coarse)
-        shape = (FOLDS, len(learners), self.labels.n_candidates, len(given))
+        shape = (FOLDS, len(learners), *self.labels.candidates.shape)
         self.without_fold = np.zeros(shape, dtype=np.float32)
         for pair in combinations(range(FOLDS), 2):
             rows = np.flatnonzero(np.isin(self.folds, pair))

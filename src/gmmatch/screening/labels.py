@@ -82,7 +82,7 @@ def judge_labels(
     number[classes] = np.arange(len(classes))
     known = number[codes]
     random = np.random.default_rng(seed)
-    sample = draw_sample(known, len(classes), random)
+    sample = draw_sample(known, random)
     folds = assign_folds(known[sample], random)
     learners: list[Learner]
     if pred_probs is None:

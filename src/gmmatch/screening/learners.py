@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices
+from gmmatch._array import Indices, Matrix
 from gmmatch._threads import cached_property
 
 Values: TypeAlias = NDArray[np.float32]
@@ -148,10 +148,13 @@ class Neighbors(Learner):
 
     def prepare(self, values: Values) -> tuple[Indices, Values]:
         """Return the nearest rows of the reference, by position in the sample, and their weights."""
+        from sklearn.neighbors import NearestNeighbors
+
         # Twice as many as there are votes: those of up to two folds of five are left out.
         most = min(2 * self.count, len(self.reference))
-        nearest, squares = find_nearest(values, self.features[self.reference], most)
-        return self.reference[nearest], 1.0 / np.sqrt(squares + np.float32(1e-6))
+        model = NearestNeighbors(n_neighbors=most, algorithm="brute").fit(self.features[self.reference])
+        distances, nearest = model.kneighbors(values)
+        return self.reference[nearest], (1.0 / (distances + 1e-3)).astype(np.float32)
 
     def fit(self, labels: Indices, excluded: tuple[int, ...] = ()) -> Model:
         """Return the votes of the nearest rows."""
@@ -218,27 +221,6 @@ def make_learners(
     return learners
 
 
-def find_nearest(values: Values, references: Values, count: int) -> tuple[Indices, Values]:
-    """Return the nearest references of each row, the nearest first, and their squared distances: (rows, count)."""
-    nearest, squares = [], []
-    for first in range(0, len(values), 256):  # tables of distances that stay in the cache
-        distances = squared_distances(values[first : first + 256], references)
-        near = np.argpartition(distances, count - 1, axis=1)[:, :count]
-        distances = np.take_along_axis(distances, near, axis=1)
-        order = np.argsort(distances, axis=1, kind="stable")
-        nearest.append(np.take_along_axis(near, order, axis=1))
-        squares.append(np.take_along_axis(distances, order, axis=1))
-    return np.concatenate(nearest), np.concatenate(squares)
-
-
-def squared_distances(left: Values, right: Values) -> Values:
-    """Return the squared distances of all pairs of rows."""
-    squares = -2.0 * (left @ right.T)
-    squares += (left**2).sum(axis=1)[:, None]
-    squares += (right**2).sum(axis=1)
-    return np.asarray(np.maximum(squares, 0.0, out=squares))
-
-
 def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
     """Return logarithms of the softmax over the first axis: classes come first, so that sums run along the rows."""
     shifted = logits - logits.max(axis=0)
@@ -246,14 +228,12 @@ def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(shifted)
 
 
-def sum_classes(features: Values, labels: Indices, n_classes: int) -> NDArray[np.float64]:
+def sum_classes(features: NDArray[Any], labels: Indices, n_classes: int) -> Matrix:
     """Return the sums of the rows of each class, shape (K, d)."""
-    order = np.argsort(labels, kind="stable")
-    starts = np.searchsorted(labels[order], np.arange(n_classes))
-    sums = np.zeros((n_classes, features.shape[1]))
-    present = np.flatnonzero(np.diff(np.append(starts, len(labels))))
-    if len(present):
-        sums[present] = np.add.reduceat(features[order], starts[present], axis=0, dtype=np.float64)
+    from scipy.sparse import csr_array
+
+    cells = np.ones(len(labels)), labels, np.arange(len(labels) + 1)
+    sums: Matrix = csr_array(cells, shape=(len(labels), n_classes)).T @ features
     return sums
 
 

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from gmmatch._array import Indices, Mask, Vector
 from gmmatch.screening.channel import Channel, Noise, estimate_noise, fit_channel, raise_background
 from gmmatch.screening.evidence import Evidence, Labels, Scores, soften
-from gmmatch.screening.learners import log_softmax
+from gmmatch.screening.learners import log_softmax, sum_classes
 
-# Units of log-likelihood by which noise must beat no noise: chance does so once in 400 clean data sets.
-_SURE_GAIN = 4.0
-# Standard errors by which the second explanation must predict held-out labels better than the first.
-_SURE_ERRORS = 2.5
+# Standard errors by which an explanation must predict labels better than another: so a few rows cannot decide.
+_SURE_ERRORS = 2.0
 # Pairs of more classes have too few rows each to stand out.
 _MAX_CLASSES = 256
 
@@ -54,7 +52,7 @@ class Posterior:
     @property
     def wrong(self) -> NDArray[np.float32]:
         """The probability that the given label is wrong."""
-        return np.asarray(1.0 - self.posterior[self.labels.given_cells])
+        return np.asarray(1.0 - self.posterior[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +87,7 @@ class Explanation:
             scores = np.concatenate([self.plain.combine(scores, labels)[None], refitted])
         classes, posterior = self.channel.classify(scores, labels), self.channel.posterior(scores, labels)
         evidence = classes if alone is None else alone
-        contradicted = np.asarray(evidence.max(axis=0) > evidence[labels.given_cells])
+        contradicted = np.asarray(evidence.max(axis=0) > evidence[0])
         return Posterior(labels, classes, posterior, self.channel.noise, self.sure, contradicted)
 
 
@@ -98,16 +96,16 @@ def explain(evidence: Evidence, seed: int) -> tuple[Explanation, Posterior]:
     scores, labels = evidence.scores, evidence.labels
     plain = fit_channel(scores, labels, noisy=False)
     channel = raise_background(fit_channel(scores, labels), scores, labels)
-    clean, noisy = (option.log_likelihood(scores, labels).sum() for option in (plain, channel))
-    counts = np.bincount(labels.given, minlength=labels.n_classes)
-    informed = bool(clean - np.log(counts[labels.given] / len(labels)).sum() > _SURE_GAIN)
-    first = Explanation(channel, bool(noisy - clean > _SURE_GAIN), informed)
+    clean, noisy = (option.log_likelihood(scores, labels) for option in (plain, channel))
+    shares = np.bincount(labels.given, minlength=labels.n_classes) / len(labels)
+    informed = _standard_errors(clean - np.log(shares[labels.given])) > _SURE_ERRORS
+    first = Explanation(channel, _standard_errors(noisy - clean) > _SURE_ERRORS, informed)
     clusters = None if labels.n_classes > _MAX_CLASSES else Clusters(plain.combine(scores, labels), labels)
     if clusters is None:
         return first, first.apply(scores, None, labels)
     clustered = clusters(plain.combine(scores, labels))
     guess = raise_background(fit_channel(clustered, labels, clusters.noise), clustered, labels)
-    if guess.posterior(clustered, labels)[labels.given_cells].min() > 0.5:
+    if guess.posterior(clustered, labels)[0].min() > 0.5:
         # No label is likely wrong.
         return first, first.apply(scores, None, labels)
     drawn = []
@@ -143,22 +141,19 @@ class Clusters:
             scatter += (1e-3 * np.trace(scatter) / len(scatter) + 1e-9) * np.eye(len(scatter))
             self.slopes = np.linalg.solve(scatter, means.T).T
             self.intercept = np.log(counts / n) - 0.5 * (means * self.slopes).sum(axis=1)
-            self.noise = estimate_noise(weights, all_classes := Labels(labels.given, n_classes))
+            self.noise = estimate_noise(sum_classes(weights.T, labels.given, n_classes).T)
             weights = np.exp(log_softmax(self.slopes @ points + self.intercept[:, None]))
-            weights = weights * self.noise.transitions(all_classes) + 1e-12
+            weights = weights * self.noise.matrix[:-1][:, labels.given].clip(0.0) + 1e-12
             weights /= weights.sum(axis=0)
 
     def _by_class(self, pooled: NDArray[np.float32]) -> NDArray[np.float32]:
-        if self.labels.candidates is None:
-            return pooled
-        n_rest = self.labels.n_classes - self.labels.n_candidates + 1
-        scores = np.repeat(pooled[-1:] - np.float32(np.log(n_rest)), self.labels.n_classes, axis=0)
-        rest = scores[0].copy()
-        np.put_along_axis(scores, self.labels.candidates[:-1], pooled[:-1], axis=0)
+        labels = self.labels
+        rest = pooled[-1] - np.float32(np.log(max(1, labels.n_rest)))
+        scores = np.repeat(rest[None], labels.n_classes, axis=0)
+        np.put_along_axis(scores, labels.candidates[:-1], pooled[:-1], axis=0)
         # Clusters must not learn which label is given.
-        assert self.labels.unlikely is not None
-        unlikely = np.flatnonzero(self.labels.unlikely)
-        scores[self.labels.given[unlikely], unlikely] = rest[unlikely]
+        unlikely = np.flatnonzero(labels.unlikely)
+        scores[labels.given[unlikely], unlikely] = rest[unlikely]
         return scores
 
     def _center(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -106,10 +106,10 @@ class Screening:
         if not labels:
             verdict[:] = TRUSTED
         verdict[bad] = WRONG
-        in_group = (outliers.reason == GROUP) & (verdict != WRONG)
-        verdict[in_group] = DOUBTFUL
         reason = np.where(np.isin(verdict, (WRONG, DOUBTFUL)), MISLABELED, NO_REASON)
-        reason = np.where(bad | in_group, outliers.reason, reason)
+        reason = np.where(bad | (reason == NO_REASON), outliers.reason, reason)
+        if not labels:
+            verdict[reason == GROUP] = DOUBTFUL
         # Whatever their labels, bad rows are more suspicious than any other.
         suspicion[bad] = (
             max(float(suspicion.max(initial=0.0)), 0.0) + 1.0 + outliers.score[bad].clip(0.0, 1e6)

@@ -12,9 +12,6 @@ from gmmatch.screening.result import DOUBTFUL, TRUSTED, WRONG
 
 # Rows are called wrong only if this share of them is expected to be.
 _SURE_PRECISION = 0.8
-# And only if they are this share of the rows whose evidence contradicts the label: overlap explains all others, and a
-# smaller share as well. Of clean data 5% were, of data with noise 10% or more.
-_LEAST_SHARE = 0.07
 # Where noise is certain, labels that are wrong with this probability are doubtful: with half of it many right labels
 # are, with twice as much the interval misses the truth more often.
 _DOUBT = 0.25
@@ -38,9 +35,10 @@ class Rule:
     @classmethod
     def of(cls, posterior: Posterior) -> Rule:
         """Decide by the posterior of a sample."""
-        likely, contradicted = posterior.wrong > 0.5, posterior.contradicted
-        enough = likely.any() and likely.mean() >= _LEAST_SHARE * contradicted.mean()
-        sure = bool(posterior.sure and enough and posterior.wrong[likely].mean() > _SURE_PRECISION)
+        likely = posterior.wrong > 0.5
+        sure = bool(
+            posterior.sure and likely.any() and posterior.wrong[likely].mean() > _SURE_PRECISION
+        )
         doubtful = cls(sure, 0.0).judge(posterior)[:, 0] == DOUBTFUL
         return cls(sure, float(doubtful.mean()) + 0.01)
 
@@ -57,13 +55,12 @@ class Rule:
         doubtful = likely | (probability > _DOUBT if self.sure else posterior.contradicted)
         verdict = np.where(likely & self.sure, WRONG, np.where(doubtful, DOUBTFUL, TRUSTED))
         joint = posterior.classes * posterior.noise.raise_to(self.most_noise).transitions(labels)
-        given_p = joint[labels.given_cells].copy()
-        joint[labels.given_cells] = 0.0
+        given_p = joint[0].copy()
+        joint[0] = 0.0
         suspicion = np.log(joint.sum(axis=0) + 1e-12) - np.log(given_p + 1e-12)
-        if labels.candidates is not None:
-            # The rest of the classes together are no suggestion.
-            joint[-1] = -1.0
-        position = np.where(verdict == TRUSTED, labels.given_cells[0], joint.argmax(axis=0))
+        # The rest of the classes together are no suggestion.
+        joint[-1] = -1.0
+        position = np.where(verdict == TRUSTED, 0, joint.argmax(axis=0))
         confidence = posterior.posterior[position, np.arange(len(labels))]
         columns = verdict, probability, suspicion, labels.classes_at(position), confidence
         return np.stack(columns, axis=1).astype(np.float64)
