@@ -26,7 +26,9 @@ def screen(cell: Cell) -> Answer:
     result = gm.screen(cell.rows, cell.given, duplicates="keep", random_state=cell.seed)
     low, high = result.noise_interval or (np.nan, np.nan)
     rate = np.nan if result.noise_rate is None else result.noise_rate
-    wrong, doubtful = result.verdict == "wrong", result.verdict == "doubtful"
+    # Rows that are wrong as rows, whatever their labels, are those of benchmarks.corrupted_rows.
+    wrong = (result.verdict == "wrong") & (result.reason == "mislabeled")
+    doubtful = result.verdict == "doubtful"
     well = "No label looks wrong" in result.summary or "Nothing speaks against" in result.summary
     return Answer(result.suspicion.astype(np.float64), wrong, doubtful, rate, low, high, well)
 

@@ -15,7 +15,7 @@ from gmmatch._array import Indices, Mask, Matrix, Vector
 from gmmatch.screening.evidence import FOLDS
 
 # Fewer rows have groups by chance: of 200 digits with 20% wrong labels, 36% would be one.
-FEWEST_ROWS = 250
+FEWEST_ROWS = 500
 # Share of the rows in a group to start from, and steps of EM from there: more change little.
 _START_SHARE, _STEPS = 0.2, 6
 # Bins between the medians of two sides, and as many beyond: fewer hide a valley, more make some by chance.

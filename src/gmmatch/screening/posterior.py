@@ -133,12 +133,14 @@ class Clusters:
         self.basis = np.linalg.eigh(centered @ centered.T)[1][:, 1 - n_classes :].T
         points = self.basis @ centered
         products, n = points @ points.T, points.shape[1]
+        # Classes that lie far apart must not shrink to points.
+        ridge = 1e-3 * float(np.diag(products).mean()) / n + 1e-9
         weights = 0.7 * np.eye(n_classes)[:, scores.argmax(axis=0)] + 0.3 / n_classes
         for _ in range(30):
             counts = weights.sum(axis=1).clip(1e-6)
             means = weights @ points.T / counts[:, None]
             scatter = (products - (means.T * counts) @ means) / n
-            scatter += (1e-3 * np.trace(scatter) / len(scatter) + 1e-9) * np.eye(len(scatter))
+            scatter += ridge * np.eye(len(scatter))
             self.slopes = np.linalg.solve(scatter, means.T).T
             self.intercept = np.log(counts / n) - 0.5 * (means * self.slopes).sum(axis=1)
             self.noise = estimate_noise(sum_classes(weights.T, labels.given, n_classes).T)
