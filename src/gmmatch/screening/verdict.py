@@ -13,8 +13,9 @@ from gmmatch.screening.result import DOUBTFUL, TRUSTED, WRONG
 # Rows are called wrong only if this share of them is expected to be.
 _SURE_PRECISION = 0.8
 # Noise is certain, too, where classes lie apart: their overlap explains at most this share of the contradicted labels.
-# Of clean data it explains nearly all, and of noisy data with some overlap a third to three quarters.
-_EXPLAINED = 0.1
+# Of clean data it explains nearly all, and of noisy data with some overlap a third to three quarters. Of labels that
+# are contradicted half as often as shuffled ones would be, nothing is certain.
+_EXPLAINED, _LARGEST_SHARE = 0.1, 0.5
 # Where noise is certain, labels that are wrong with this probability are doubtful: with half of it many right labels
 # are, with twice as much the interval misses the truth more often.
 _DOUBT = 0.25
@@ -39,8 +40,10 @@ class Rule:
     def of(cls, posterior: Posterior) -> Rule:
         """Decide by the posterior of a sample."""
         likely, overlap = posterior.wrong > 0.5, 1.0 - posterior.classes.max(axis=0)
+        n_contradicted, counts = posterior.contradicted.sum(), np.bincount(posterior.labels.given)
+        n_by_chance = counts.sum() - (counts**2).sum() / counts.sum()
         # Two rows more, so that a few contradicted labels do not decide.
-        apart = overlap.sum() + 2.0 < _EXPLAINED * posterior.contradicted.sum()
+        apart = overlap.sum() + 2.0 < _EXPLAINED * n_contradicted < _EXPLAINED * _LARGEST_SHARE * n_by_chance
         precise = likely.any() and posterior.wrong[likely].mean() > _SURE_PRECISION
         sure = bool(precise and (posterior.sure or apart))
         doubtful = cls(sure, 0.0).judge(posterior)[:, 0] == DOUBTFUL
