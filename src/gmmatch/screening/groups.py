@@ -15,7 +15,7 @@ from gmmatch._array import Indices, Mask, Matrix, Vector
 from gmmatch.screening.evidence import FOLDS
 
 # Fewer rows have groups by chance: of 200 digits with 20% wrong labels, 36% would be one.
-FEWEST_ROWS = 500
+FEWEST_ROWS = 300
 # Share of the rows in a group to start from, and steps of EM from there: more change little.
 _START_SHARE, _STEPS = 0.2, 6
 # Bins between the medians of two sides, and as many beyond: fewer hide a valley, more make some by chance.
@@ -253,6 +253,6 @@ def _gain(values: Matrix, classes: Matrix, starts: list[Vector], folds: Indices)
 def _start_groups(values: Matrix) -> list[Vector]:
     """Return groups to start from: the nearest and the farthest rows, and both ends of the leading direction."""
     squares = Normal(values, np.ones((len(values), 1))).squares(values)[:, 0]
-    along = values @ np.linalg.eigh(np.cov(values.T))[1][:, -1]
+    along = values @ np.linalg.eigh(np.atleast_2d(np.cov(values.T)))[1][:, -1]
     ends = (squares, -squares, along, -along)
     return [(end <= np.quantile(end, _START_SHARE)).astype(np.float64) for end in ends]

@@ -151,8 +151,8 @@ def spread_levels(raw: Matrix, random: np.random.Generator) -> Matrix:
     gaps = np.diff(np.sort(raw, axis=0), axis=0)
     gaps[gaps == 0.0] = np.nan
     gap = [np.median(column[column > 0.0]) if (column > 0.0).any() else 0.0 for column in gaps.T]
-    spread: Matrix = raw + random.uniform(-0.5, 0.5, raw.shape) * gap
-    return spread
+    jittered: Matrix = raw + random.uniform(-0.5, 0.5, raw.shape) * gap
+    return jittered
 
 
 def _mark_groups(

@@ -12,7 +12,7 @@ from gmmatch.screening.result import DOUBTFUL, TRUSTED, WRONG
 
 # Rows are called wrong only if this share of them is expected to be.
 _SURE_PRECISION = 0.8
-# Noise is certain, too, where classes lie apart: their overlap explains at most this share of the contradicted labels.
+# Noise is certain, too, where classes lie apart: overlap explains at most this share of the contradicted labels.
 # Of clean data it explains nearly all, and of noisy data with some overlap a third to three quarters. Of labels that
 # are contradicted half as often as shuffled ones would be, nothing is certain.
 _EXPLAINED, _LARGEST_SHARE = 0.1, 0.5
@@ -43,9 +43,11 @@ class Rule:
         n_contradicted, counts = posterior.contradicted.sum(), np.bincount(posterior.labels.given)
         n_by_chance = counts.sum() - (counts**2).sum() / counts.sum()
         # Two rows more, so that a few contradicted labels do not decide.
-        apart = overlap.sum() + 2.0 < _EXPLAINED * n_contradicted < _EXPLAINED * _LARGEST_SHARE * n_by_chance
+        separate = (
+            overlap.sum() + 2.0 < _EXPLAINED * n_contradicted < _EXPLAINED * _LARGEST_SHARE * n_by_chance
+        )
         precise = likely.any() and posterior.wrong[likely].mean() > _SURE_PRECISION
-        sure = bool(precise and (posterior.sure or apart))
+        sure = bool(precise and (posterior.sure or separate))
         doubtful = cls(sure, 0.0).judge(posterior)[:, 0] == DOUBTFUL
         return cls(sure, float(doubtful.mean()) + 0.01)
 
