@@ -142,19 +142,13 @@ def _measure(
 
 
 def _print(result: dict[str, Any]) -> None:
+    shares = ("contamination", "estimated_mislabeled")
     lines = [
-        [
-            row["method"],
-            *(
-                "" if row[name] is None else f"{row[name]:.1%}"
-                for name in ("contamination", "estimated_mislabeled")
-            ),
-            *(f"{row[name]:.4g}" for name in ("moment_error", "mmd")),
-            f"{row['coverage_mean']:.3g}, {row['coverage_max']:.3g}",
-            f"{row['seconds']:.1f}",
-        ]
+        [row["method"], *("" if row[name] is None else f"{row[name]:.1%}" for name in shares),
+         f"{row['moment_error']:.4g}", f"{row['mmd']:.4g}",
+         f"{row['coverage_mean']:.3g}, {row['coverage_max']:.3g}", f"{row['seconds']:.1f}"]
         for row in result["rows"]
-    ]
+    ]  # fmt: skip
     caption = f"Compared with {result['trusted_rows']:,} rows that the screening trusts."
     if result["wrong_labels"] is not None:
         caption = f"Of all rows, {result['wrong_labels']:.1%} are mislabeled."

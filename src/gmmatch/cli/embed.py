@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,7 +22,6 @@ from gmmatch.cli.io.arguments import (
     writes,
 )
 from gmmatch.cli.io.files import check_output
-from gmmatch.cli.io.group import Interrupted
 from gmmatch.cli.io.inputs import is_selection
 from gmmatch.cli.io.output import note, print_json, print_lines, progress
 from gmmatch.errors import InvalidInputError
@@ -91,14 +88,20 @@ def embed(
       gmmatch embed pairs.jsonl -o pairs.emb --text '{instruction}\\n{output}'
       gmmatch embed photos/ -o photos.emb --engine ray --address auto --device cuda
     """
-    _check_paths(source, output)
-    rows = columns.open(source, embedding_column=embedding_column)
-    if rows.n_rows == 0:
-        raise InvalidInputError(f"{source} has no rows: there is nothing to encode.")
     import gmmatch as gm
     from gmmatch.data.files import is_store
     from gmmatch.store import delete_store
 
+    # Before a model is loaded, which may take minutes.
+    if is_store(source):
+        raise InvalidInputError(f"{source} holds embeddings already: give it to `gmmatch select`.")
+    if is_selection(source):
+        raise InvalidInputError(f"{source} holds picks: `gmmatch export` writes the rows that they are.")
+    # In the source its files would be taken for the source's own when the same command goes on.
+    check_output(output, force=True, folder=True, source=source)
+    rows = columns.open(source, embedding_column=embedding_column)
+    if rows.n_rows == 0:
+        raise InvalidInputError(f"{source} has no rows: there is nothing to encode.")
     if not as_json:
         note(f"{source}: {rows.how or rows.format}.")
     if max_pixels is not None:
@@ -116,46 +119,21 @@ def embed(
     model = gm.load_encoder(encoder, kind=rows.kind, device=device, **trusted)
     if force and is_store(output):
         delete_store(output)
-    with _explain_interruption(output, rows.n_rows), progress("Encoding") as update:
-        report = gm.embed(
-            rows, model, output, batch_size=batch_size, dtype=dtype, on_error=on_error, progress=update, **running
-        )  # fmt: skip
+    try:
+        with progress("Encoding") as update:
+            report = gm.embed(
+                rows, model, output, batch_size=batch_size, dtype=dtype, on_error=on_error, progress=update, **running
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        saved = len(gm.open_store(output, allow_incomplete=True)) if is_store(output) else 0
+        done = f"{saved:,} of {rows.n_rows:,} rows saved"
+        raise KeyboardInterrupt(f"{done}; run the same command to resume.") from None
     if as_json:
-        print_json(describe_report(report, rows.kind))
+        described = asdict(report)
+        speed = {"seconds": round(report.seconds, 3), "rows_per_second": round(report.rows_per_second, 2)}
+        print_json({"store": str(described.pop("path")), "kind": rows.kind, **described, **speed})
     else:
         _print_summary(report, rows.kind)
-
-
-@contextmanager
-def _explain_interruption(output: Path, total: int) -> Iterator[None]:
-    """Say after Ctrl-C how much of the work is done."""
-    from gmmatch.data.files import is_store
-    from gmmatch.store import open_store
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        saved = len(open_store(output, allow_incomplete=True)) if is_store(output) else 0
-        raise Interrupted(f"{saved:,} of {total:,} rows saved; run the same command to resume.") from None
-
-
-def _check_paths(source: str, output: Path) -> None:
-    """Raise for what cannot be a source or a store, before a model is loaded, which may take minutes."""
-    from gmmatch.data.files import is_store
-
-    if is_store(source):
-        raise InvalidInputError(f"{source} holds embeddings already: give it to `gmmatch select`.")
-    if is_selection(source):
-        raise InvalidInputError(f"{source} holds picks: `gmmatch export` writes the rows that they are.")
-    # In the source its files would be taken for the source's own when the same command goes on.
-    check_output(output, force=True, folder=True, source=source)
-
-
-def describe_report(report: EmbedReport, kind: str) -> dict[str, Any]:
-    """Return what an embedding run did, as JSON can hold it."""
-    described = asdict(report)
-    speed = {"seconds": round(report.seconds, 3), "rows_per_second": round(report.rows_per_second, 2)}
-    return {"store": str(described.pop("path")), "kind": kind, **described, **speed}
 
 
 def _print_summary(report: EmbedReport, kind: str) -> None:
@@ -167,8 +145,6 @@ def _print_summary(report: EmbedReport, kind: str) -> None:
         f"Encoded {report.n_encoded:,} {unit} in {report.seconds:.1f} s{speed}.",
     )
     if report.skipped:
-        note(f"Skipped {len(report.skipped):,} rows that could not be encoded:")
-        for row in report.skipped[:_LISTED_AT_MOST]:
-            note(f"  {row.id}: {row.reason}")
-        if len(report.skipped) > _LISTED_AT_MOST:
-            note(f"  and {len(report.skipped) - _LISTED_AT_MOST:,} more")
+        note(f"Skipped {len(report.skipped):,} rows that could not be encoded, such as:")
+    for row in report.skipped[:_LISTED_AT_MOST]:
+        note(f"  {row.id}: {row.reason}")

@@ -73,6 +73,7 @@ def _describe_store(path: str, verify: bool) -> dict[str, Any]:
     store = open_store(path, allow_incomplete=True, verify=verify)
     counts = None if store.labels is None else Counter(store.labels.tolist()).most_common()
     manifest = store.manifest
+    names = ("encoder", "encoder_fingerprint", "encoder_details", "source", "source_fingerprint")
     return {
         "format": "of gmmatch 0.2, which is read, but not written" if manifest.is_old else "Arrow files",
         "complete": store.complete,
@@ -83,11 +84,7 @@ def _describe_store(path: str, verify: bool) -> dict[str, Any]:
         "shards": len(manifest.shards),
         "has_labels": store.labels is not None,
         "labels": None if counts is None else [{"label": name, "n_rows": count} for name, count in counts],
-        "encoder": manifest.encoder,
-        "encoder_fingerprint": manifest.encoder_fingerprint,
-        "encoder_details": manifest.encoder_details,
-        "source": manifest.source,
-        "source_fingerprint": manifest.source_fingerprint,
+        **{name: getattr(manifest, name) for name in names},
         **({"verified": True} if verify else {}),
     }
 
@@ -101,14 +98,10 @@ def _describe_source(path: str) -> dict[str, Any]:
     except UndecidedColumnsError as error:
         how = translate(str(error), ["--text", *(f"--{kind}-column" for kind in _USES)])
         return {"location": path, "kind": None, "how": how, "columns": _by_use(error.available)}
-    available = getattr(getattr(source, "columns", None), "available", {})
-    description = source.describe()
+    description, available = source.describe(), source.columns.available
     description.pop("opened_with", None)  # nothing was asked for
-    return {
-        **description,
-        **({"columns": _by_use(available)} if available else {}),
-        **({"texts": _count_texts(source)} if source.kind == "text" else {}),
-    }
+    description |= {"columns": _by_use(available)} if available else {}
+    return description | ({"texts": _count_texts(source)} if source.kind == "text" else {})
 
 
 def _count_texts(source: BaseSource) -> dict[str, int]:
@@ -117,10 +110,10 @@ def _count_texts(source: BaseSource) -> dict[str, int]:
 
     hashes, empty, unusable = array("q"), 0, 0
     for batch in source.batches(_BATCH_ROWS):
-        texts = [text for text in batch.rows if isinstance(text, str) and text.strip()]
-        broken = sum(not isinstance(text, str) for text in batch.rows)
-        hashes.extend(map(hash, texts))
-        empty, unusable = empty + len(batch) - len(texts) - broken, unusable + broken
+        texts = [text for text in batch.rows if isinstance(text, str)]
+        hashes.extend(hash(text) for text in texts if text.strip())
+        unusable += len(batch) - len(texts)
+        empty += sum(not text.strip() for text in texts)
     identical = len(hashes) - len(np.unique(np.array(hashes, dtype=np.int64)))
     return {"empty": empty, "identical": identical, "unusable": unusable}
 
@@ -133,17 +126,13 @@ def _by_use(available: Mapping[str, str]) -> dict[str, list[str]]:
 
 def _how_it_was_made(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Return what people may want to know of how a selection was made."""
-    origin = {
-        name: provenance[name] for name in ("method", "preprocess", "seed", "version") if name in provenance
+    names = ("method", "preprocess", "seed", "version")
+    sentences = {
+        name: provenance.get(name, {}).get(key)
+        for name, key in (("screening", "summary"), ("certificate", "statement"))
     }
-    for name, key in (("screening", "summary"), ("certificate", "statement")):
-        if name in provenance:
-            origin[name] = provenance[name].get(key)
-    return {
-        **origin,
-        **provenance.get("embeddings", {}),
-        "updates": len(provenance.get("updates", [])) or None,
-    }
+    known = {name: provenance.get(name) for name in names} | sentences | provenance.get("embeddings", {})
+    return {**known, "updates": len(provenance.get("updates", [])) or None}
 
 
 def _lines(description: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -111,10 +111,6 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, and what to say about it."""
-
-
 class CommandFiles(Mapping[str, Any]):
     """The commands by name; looking one up imports its file.
 
@@ -240,7 +236,7 @@ def _in_one_line(explain: Callable[[str], str] = join_lines) -> Iterator[None]:
             raise
         message = f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}."
     except KeyboardInterrupt as interruption:
-        reason = f": {interruption}" if isinstance(interruption, Interrupted) else "."
+        reason = f": {interruption}" if interruption.args else "."
         note(f"Interrupted{reason}", typer.colors.YELLOW)
         raise typer.Exit(_EXIT_INTERRUPTED) from interruption
     note(f"Error: {join_lines(message)}", typer.colors.RED)
