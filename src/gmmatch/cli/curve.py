@@ -61,7 +61,8 @@ def curve(
     shared = {"k": max(counts), "per_class": parse_per_class(per_class), "random_state": running.seed}
     selections = {name: gm.select(rows.X, rows.y, method=name, **shared, **options) for name in names}
     result = gm.budget_curve(
-        selections, rows.X, rows.y, sizes=counts, test=test_rows, repeats=repeats, random_state=running.seed, **options
+        selections, rows.X, rows.y, sizes=counts, test=test_rows, repeats=repeats,
+        random_state=running.seed, **options,
     )  # fmt: skip
     if as_json:
         print_json({"input": given.path, **result.as_json()})
