@@ -115,8 +115,8 @@ def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") ->
 def check_columns(rows: Any, others: Any, name: str, other_name: str = "X") -> None:
     """Raise unless two sets of rows are as wide as each other."""
     if rows.n_features != others.n_features:
-        widths = f"{name} has {rows.n_features:,} columns and {other_name} has {others.n_features:,}"
-        raise InvalidInputError(f"{widths}: both need the same ones.")
+        problem = f"{name} has {rows.n_features:,} columns and {other_name} has {others.n_features:,}"
+        raise InvalidInputError(f"{problem}: both need the same ones.")
 
 
 def check_positions(rows: Any, n: int, name: str) -> Indices:

@@ -4,28 +4,17 @@
 :class:`Encoder`. :func:`encode_batches` runs one over batches of a source.
 """
 
-from gmmatch.encoders._callable import CallableEncoder
-from gmmatch.encoders._efficientnet import EfficientNetEncoder
-from gmmatch.encoders._simple import IdentityEncoder, PixelEncoder, WordsEncoder
-from gmmatch.encoders._transformers import SentenceEncoder, TransformersEncoder
-from gmmatch.encoders.base import Encoder, SmallerBatchWarning
-from gmmatch.encoders.models import UnknownEncoderError
-from gmmatch.encoders.pipeline import EncodedBatch, SkippedRow, encode_batches
-from gmmatch.encoders.registry import load_encoder
-
-__all__ = [
-    "CallableEncoder",
-    "EfficientNetEncoder",
-    "EncodedBatch",
-    "Encoder",
-    "IdentityEncoder",
-    "PixelEncoder",
-    "SentenceEncoder",
-    "SkippedRow",
-    "SmallerBatchWarning",
-    "TransformersEncoder",
-    "UnknownEncoderError",
-    "WordsEncoder",
-    "encode_batches",
-    "load_encoder",
-]
+from gmmatch.encoders._callable import CallableEncoder as CallableEncoder
+from gmmatch.encoders._efficientnet import EfficientNetEncoder as EfficientNetEncoder
+from gmmatch.encoders._simple import IdentityEncoder as IdentityEncoder
+from gmmatch.encoders._simple import PixelEncoder as PixelEncoder
+from gmmatch.encoders._simple import WordsEncoder as WordsEncoder
+from gmmatch.encoders._transformers import SentenceEncoder as SentenceEncoder
+from gmmatch.encoders._transformers import TransformersEncoder as TransformersEncoder
+from gmmatch.encoders.base import Encoder as Encoder
+from gmmatch.encoders.base import SmallerBatchWarning as SmallerBatchWarning
+from gmmatch.encoders.models import UnknownEncoderError as UnknownEncoderError
+from gmmatch.encoders.pipeline import EncodedBatch as EncodedBatch
+from gmmatch.encoders.pipeline import SkippedRow as SkippedRow
+from gmmatch.encoders.pipeline import encode_batches as encode_batches
+from gmmatch.encoders.registry import load_encoder as load_encoder

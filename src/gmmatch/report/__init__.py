@@ -1,5 +1,3 @@
 """The report: what a selection picked and what a screening says, as one HTML file that needs no network."""
 
-from gmmatch.report.page import write_report
-
-__all__ = ["write_report"]
+from gmmatch.report.page import write_report as write_report

@@ -18,6 +18,7 @@ from gmmatch.errors import (
     InvalidTypeError,
     first_line,
 )
+from gmmatch.files import explain_damage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -244,15 +245,13 @@ def _read_table(file: Path, column: str, given: str) -> dict[str, Any]:
         raise InvalidInputError(f"{given}: expected a .csv or .parquet table with columns id and {column}.")
     if not file.is_file():
         raise DataFileNotFoundError(f"{given}: there is no such file.")
-    try:
+    with explain_damage(given, "table", pa.ArrowException):
         if file.suffix.lower() == ".csv":
             types = {name: pa.string() for name in _ID_NAMES}
             convert = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
             table = pa.csv.read_csv(file, convert_options=convert)
         else:
             table = pa.parquet.read_table(file)
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInputError(f"{given} cannot be read: {first_line(error)}.") from None
     names = table.column_names
     key = next((name for name in names if name.lower() in _ID_NAMES), None)
     for name, present in ((column, column in names), ("id", key)):
