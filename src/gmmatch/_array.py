@@ -9,29 +9,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+from array_api_compat import array_namespace as array_namespace
+from array_api_compat import device as device
+from array_api_compat import is_numpy_array as is_numpy_array
+from array_api_compat import is_torch_array as is_torch_array
 from numpy.typing import NDArray
-
-__all__ = [
-    "Block",
-    "Indices",
-    "Mask",
-    "Matrix",
-    "RandomState",
-    "Vector",
-    "array_namespace",
-    "asarray_like",
-    "best_in_groups",
-    "device",
-    "is_numpy_array",
-    "is_torch_array",
-    "max_groups",
-    "read_only",
-    "sample_indices",
-    "start_indices",
-    "sum_groups",
-    "to_numpy",
-]  # fmt: skip
 
 Vector: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = NDArray[np.float64]

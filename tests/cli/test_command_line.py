@@ -126,9 +126,9 @@ def test_methods_are_listed_with_a_summary(succeeds):
     assert [method["name"] for method in listed] == list(gmmatch.methods())
     text = " ".join(succeeds("methods").split())
     for method in listed:
-        default = " (the default)" if method["name"] == "robust" else ""
+        default = " The default." if method["name"] == "robust" else ""
         assert method["summary"].endswith(".") and "``" not in method["summary"]
-        assert f"{method['name']} {method['summary'][:-1]}{default}." in text
+        assert f"{method['name']} {method['summary']}{default}" in text
 
 
 def test_the_settings_of_a_method_are_listed(succeeds, refused):

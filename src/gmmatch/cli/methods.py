@@ -26,23 +26,26 @@ def methods(
       gmmatch select photos.emb -k 10% -o picks.parquet -m gm-matching --set target.eps=1e-6
     """
     from gmmatch.methods.registry import method_class, methods
+    from gmmatch.methods.settings import describe_settings
 
     if name is not None:
-        settings = _settings(method_class(name))
+        defaults = describe_settings(method_class(name)).items()
+        settings = {setting: value for setting, value in defaults if setting not in OWN_OPTIONS}
         if as_json:
             print_json({**_describe(name), "settings": settings})
             return
         print_lines(_describe(name)["summary"], "Settings, to be given as --set NAME=VALUE:")
-        print_facts((f"  {setting}", _text(value)) for setting, value in settings.items())
+        print_facts(
+            (f"  {setting}", str(value).lower() if str(value) in ("None", "True", "False") else str(value))
+            for setting, value in settings.items()
+        )
         return
     listed = [_describe(known) for known in methods()]
     if as_json:
         print_json(listed)
         return
-    defaults = {True: " (the default).", False: "."}
     print_facts(
-        (method["name"], method["summary"].removesuffix(".") + defaults[method["default"]])
-        for method in listed
+        (method["name"], method["summary"] + " The default." * method["default"]) for method in listed
     )
 
 
@@ -53,13 +56,3 @@ def _describe(name: str) -> dict[str, Any]:
     cls = method_class(name)
     summary = (inspect.getdoc(cls) or "").partition("\n")[0].replace("``", "")
     return {"name": name, "class": cls.__name__, "default": name == DEFAULT_METHOD, "summary": summary}
-
-
-def _settings(cls: type[Any]) -> dict[str, Any]:
-    from gmmatch.methods.settings import describe_settings
-
-    return {name: value for name, value in describe_settings(cls).items() if name not in OWN_OPTIONS}
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)

@@ -116,7 +116,11 @@ def select(
     if not is_stdout(output):
         selection.save(output)
     if not as_json:
-        _print_picks(selection, output)
+        print_selection(selection, to_stderr=is_stdout(output))
+    if is_stdout(output) and not as_json:  # the picks alone
+        typer.echo(
+            "\n".join(map(str, (selection.indices if selection.ids is None else selection.ids).tolist()))
+        )
     if page.report is not None or not as_json:  # the page may fail
         note(f"{'Picked' if is_stdout(output) else f'Wrote {output}'} in {seconds:.1f} s.")
     page.write(selection, rows, contents)
@@ -128,14 +132,6 @@ def select(
     elif page.report is None and selection.screening is not None and not selection.screening.trusted.all():
         words = ["gmmatch", "screen", given.path, *(["--labels", given.labels] if given.labels else [])]
         note(f"To see the rows that are not trusted: {shlex.join(words)} -o suspects.csv, or add --report.")
-
-
-def _print_picks(selection: Selection, output: Path) -> None:
-    """Print what was picked and learned; to stdout, the picks alone."""
-    print_selection(selection, to_stderr=is_stdout(output))
-    if is_stdout(output):
-        picks = selection.indices if selection.ids is None else selection.ids
-        typer.echo("\n".join(map(str, picks.tolist())))
 
 
 def describe_selection(selection: Selection, seconds: float | None = None) -> dict[str, Any]:

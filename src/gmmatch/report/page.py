@@ -22,7 +22,6 @@ from gmmatch.report.findings import (
     suspect_table,
 )
 from gmmatch.report.galleries import (
-    Gallery,
     duplicate_groups,
     fill_gallery,
     suspects,
@@ -128,7 +127,10 @@ def write_report(
         values = {
             **_texts(about),
             **_map(about, drawing, contents),
-            **_fill(galleries, about, contents, drawing),
+            **{
+                name: [fill_gallery(gallery, about, contents, drawing.positions) for gallery in group]
+                for name, group in galleries.items()
+            },
             "has_source": content_source is not None,
         }
     write_text(target, render_page("report.html.j2", values, scripts=_SCRIPTS))
@@ -180,13 +182,4 @@ def _map(subject: Subject, drawing: Drawing, contents: dict[int, Content]) -> di
         ],
         "first_picks": first_picks(subject, drawing),
         "contents_text": describe_contents(contents),
-    }
-
-
-def _fill(
-    galleries: dict[str, list[Gallery]], subject: Subject, contents: dict[int, Content], drawing: Drawing
-) -> dict[str, list[Gallery]]:
-    return {
-        name: [fill_gallery(gallery, subject, contents, drawing.positions) for gallery in group]
-        for name, group in galleries.items()
     }

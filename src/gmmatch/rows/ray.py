@@ -22,12 +22,13 @@ from gmmatch.frames import is_ray_dataset
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, Combine, LocalRows, PerRow, RowMap, Rows
 from gmmatch.rows.dataset import VectorBlock, read_vectors
-from gmmatch.rows.engine import RayEngine, WorkerLostError, Workers, parse_engine, share
+from gmmatch.rows.engine import RayEngine as RayEngine
+from gmmatch.rows.engine import WorkerLostError as WorkerLostError
+from gmmatch.rows.engine import Workers, share
+from gmmatch.rows.engine import parse_engine as parse_engine
 from gmmatch.rows.files import FileRows
 from gmmatch.rows.shards import RowFile
 from gmmatch.rows.tree import TreeFold, block_edges
-
-__all__ = ["RayEngine", "RayRows", "WorkerLostError", "parse_engine"]
 
 # Larger arguments are stored once per machine instead of being sent to each worker.
 _SHARED_BYTES = 1 << 16
