@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gmmatch._array import Indices
 from gmmatch._checks import check_whole_number
 from gmmatch.errors import InvalidInputError, listed
-from gmmatch.review.decisions import RIGHT, UNSURE, WRONG, Decision, Decisions, read_table
+from gmmatch.review.decisions import RIGHT, UNSURE, WRONG, Decision, Decisions, read_decisions
 from gmmatch.selection.selection import Selection
 
 
@@ -221,26 +221,20 @@ def _find_sample(selection: Selection, name: str) -> CheckSample | None:
 
 def _read_answers(selection: Selection, path: str | os.PathLike[str]) -> tuple[CheckSample, dict[int, str]]:
     """Return the sample that an answer file is about, and the answers by row."""
-    lines = read_table(path)
-    for column in ("sample", "row", "answer"):
-        if not lines or column not in lines[0]:
-            raise InvalidInputError(
-                f"{path} has no column {column!r}: give the file that the page saved, or the table filled in."
-            )
-    names = {line["sample"] for line in lines}
-    sample = _find_sample(selection, names.pop() or "") if len(names) == 1 else None
+    decisions = list(read_decisions(path))
+    names = {decision.sample for decision in decisions}
+    sample = _find_sample(selection, names.pop()) if len(names) == 1 else None
+    if not decisions:
+        raise InvalidInputError(
+            f"{path}: its rows have no answer; give what the page saved, or fill in the table."
+        )
     if sample is None:
         raise InvalidInputError(
             f"{path} has answers about other picks, or its column 'sample' was changed: give the answers about these."
         )
-    rows, answers = set(map(str, sample.rows.tolist())), dict[int, str]()
-    for number, line in enumerate(lines, 2):
-        row = (line["row"] or "").strip()
-        if row not in rows:
-            raise InvalidInputError(f"{path}, line {number}: row {row!r} is not one of the sample.")
-        if int(row) in answers:
-            raise InvalidInputError(f"{path}, line {number}: row {row} is there twice.")
-        answers[int(row)] = (line["answer"] or "").strip().lower()
+    answers = {decision.row: decision.answer for decision in decisions}
+    if others := set(answers) - set(sample.rows.tolist()):
+        raise InvalidInputError(f"{path}: row {min(others)} is not one of the sample.")
     return sample, answers
 
 
