@@ -105,6 +105,15 @@ def test_fingerprints_know_content_columns_and_order_but_not_the_place(tmp_path,
     assert len({fingerprint(path), *others}) == 6
 
 
+@every_format
+def test_columns_are_joined_as_a_template_says(tmp_path, suffix):
+    columns = {"instruction": ["Add.", "Greet."], "input": ["1 2", None], "output": ["3", "Hi {you}, ünï"]}
+    path = write(tmp_path / f"x.{suffix}", columns)
+    source = open_source(path, text_column="{{{instruction}}} {input}\n{output}{instruction}")
+    assert check_protocol(source)[0] == ["{Add.} 1 2\n3Add.", "{Greet.} \nHi {you}, ünïGreet."]
+    assert "text by the template" in source.how
+
+
 def test_a_row_without_an_id_is_named(tmp_path):
     path = write(tmp_path / "x.parquet", {"text": ["a", "b"], "key": ["k1", None]})
     with pytest.raises(InvalidTypeError, match=r"row 1 of .*x\.parquet has nothing in column 'key'"):

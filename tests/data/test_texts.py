@@ -13,11 +13,6 @@ from gmmatch.errors import InvalidInputError
 
 from .helpers import check_protocol, write_tar
 
-PAIRS = [
-    {"instruction": "Add.", "input": "1 2", "output": "3", "label": "math"},
-    {"instruction": "Greet.", "input": "", "output": "Hi {you}", "label": "talk"},
-    {"instruction": "Wait.", "input": None, "output": "ünï", "label": "talk"},
-]
 CHATS = [
     [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello\nyou"}],
     [{"role": "user", "content": "Bye"}, {"role": "assistant", "content": None}],
@@ -28,42 +23,9 @@ RENDERED = ["user: Hi\nassistant: Hello\nyou", "user: Bye\nassistant: "]
 def write(path, records):
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(records), path)
-    elif path.suffix == ".csv":
-        lines = [
-            records[0].keys(),
-            *(("" if cell is None else cell for cell in record.values()) for record in records),
-        ]
-        path.write_text("".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines))
     else:
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-class TestTemplates:
-    def test_columns_are_joined_as_the_template_says(self, tmp_path, suffix):
-        path = write(tmp_path / f"x.{suffix}", PAIRS)
-        source = open_source(path, text_column="{{{instruction}}} {input}\n{output}{instruction}")
-        rows, _, labels = check_protocol(source)
-        assert rows == ["{Add.} 1 2\n3Add.", "{Greet.} \nHi {you}Greet.", "{Wait.} \nünïWait."]
-        assert labels == ["math", "talk", "talk"]
-        assert "text by the template" in source.how
-
-    @pytest.mark.parametrize(
-        ("template", "message"),
-        [
-            ("{instruktion}", "text_column='instruktion': .* Did you mean 'instruction'"),
-            ("{instruction", "text_column='{instruction': this is no template"),
-            ("{}", "expected nothing but the name of a column in braces"),
-            ("{instruction!r}", "expected nothing but the name"),
-            ("{instruction:>9}", "expected nothing but the name"),
-            ("{instruction.__class__}", r"text_column='instruction\.__class__': .* no such column"),
-        ],
-    )
-    def test_what_is_refused(self, tmp_path, suffix, template, message):
-        path = write(tmp_path / f"x.{suffix}", PAIRS)
-        with pytest.raises(InvalidInputError, match=message):
-            open_source(path, text_column=template)
 
 
 def test_a_column_with_braces_in_its_name_is_a_column(tmp_path):
