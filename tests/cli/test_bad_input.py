@@ -8,6 +8,8 @@ import re
 import sys
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 # A name with a value as Python writes it, or the class of an error. Settings are typed so.
@@ -150,6 +152,9 @@ def test_raw_data_where_embeddings_are_expected(photos, tmp_path, refused_in_wor
     assert "holds images" in line and "gmmatch embed" in line
     (tmp_path / "t.csv").write_text("title,body\na,b\n")
     assert "gmmatch embed" in refused_in_words("select", tmp_path / "t.csv", "-k", 1, "-o", "-")
+    pq.write_table(pa.table({"id": ["a"], "boxes": [[[1]]]}), tmp_path / "t.parquet")
+    line = refused_in_words("select", tmp_path / "t.parquet", "-k", 1, "-o", "-")
+    assert "no column of embeddings, which are lists of numbers" in line
 
 
 def test_picks_where_rows_are_expected(store, tmp_path, refused_in_words, succeeds):

@@ -88,7 +88,7 @@ def test_a_full_standard_output_is_one_line(arguments):
 def test_a_number_of_threads_that_numba_cannot_read_is_one_line(vectors, refused, monkeypatch, number):
     monkeypatch.setenv("NUMBA_NUM_THREADS", number)
     line = refused("select", vectors, "-k", 2, "-m", "easy", "-o", "-")
-    assert f"NUMBA_NUM_THREADS={number} in the environment: give a number of at least 1" in line
+    assert f"NUMBA_NUM_THREADS={number} in the environment" in line and "at least 1" in line
 
 
 @pytest.mark.slow
