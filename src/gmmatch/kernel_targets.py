@@ -37,12 +37,23 @@ def _takes_part(problem: Problem) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class GroupGram:
-    """One group: its rows, their Gram matrix, and the target μ by its scores ⟨μ, φ(x)⟩ and ‖μ‖²."""
+    """One group: its rows, their kernel, and the target μ by its scores ⟨μ, φ(x)⟩ and ‖μ‖².
+
+    The Gram matrix is kept where rows are in memory, else computed again.
+    """
 
     rows: Indices
-    gram: Matrix
+    kernel: Kernel
     scores: Vector
     norm: float
+    kept: Matrix | None
+
+    def gram(self, problem: Problem) -> Matrix:
+        """Return the Gram matrix of the rows."""
+        if self.kept is not None:
+            return self.kept
+        values = problem.rows.take(self.rows)
+        return np.asarray(self.kernel.gram(values, values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +73,17 @@ class KernelTargets(Targets):
         groups, details = [], []
         for number, rows in enumerate(problem.groups.split(_takes_part(problem))):
             values = problem.rows.take(rows)
-            gram = np.asarray(kernel.fit([values]).gram(values, values))
+            fitted = kernel.fit([values])
+            gram = np.asarray(fitted.gram(values, values))
             if not np.isfinite(gram).all():
                 raise InvalidInputError(f"{kernel} of these rows overflows: scale them (preprocess='scale').")
+            kept = gram if problem.rows.memory_limit is None else None
             if not len(rows):
-                groups.append(GroupGram(rows, gram, np.zeros(0), 0.0))
+                groups.append(GroupGram(rows, fitted, np.zeros(0), 0.0, kept))
                 continue
             weights, seed = problem.weights[rows], problem.seed_sequence(number)
             scores, norm, about = _compute_target(gram, weights, seed, target)
-            groups.append(GroupGram(rows, gram, scores, norm))
+            groups.append(GroupGram(rows, fitted, scores, norm, kept))
             details.append(about)
         joined = {name: np.concatenate([d[name] for d in details]) for name in details[0]}
         return cls(np.zeros((len(groups), 1)), joined, groups)
@@ -85,9 +98,10 @@ class KernelTargets(Targets):
         for group, quota in zip(self.groups, problem.quotas.tolist(), strict=True):
             included = problem.included[group.rows]
             scores = group.scores * (start == "target") + included.sum() * group.scores
-            scores = scores - group.gram[included].sum(axis=0)
+            gram = group.gram(problem)
+            scores = scores - gram[included].sum(axis=0)
             available = problem.available[group.rows] | (included & replacement)
-            order = pick_by_gram(group.gram, group.scores, scores, available, quota, replacement=replacement)
+            order = pick_by_gram(gram, group.scores, scores, available, quota, replacement=replacement)
             orders.append(group.rows[order])
         return np.concatenate(orders)
 
@@ -97,13 +111,13 @@ class KernelTargets(Targets):
         for number, group in enumerate(self.groups):
             members = owners == number
             order = np.searchsorted(group.rows, picks[members])
-            residuals[members] = measure_residuals(group.gram, group.scores, group.norm, order)
+            residuals[members] = measure_residuals(group.gram(problem), group.scores, group.norm, order)
         return residuals
 
     def locate(self, problem: Problem, group: int, rows: Indices) -> tuple[Matrix, Vector]:
         """Return coordinates of some rows of a group, and of its target: by a factor of the Gram matrix."""
         members = self.groups[group]
-        factor = _factorize(members.gram)
+        factor = _factorize(members.gram(problem))
         point: Vector = np.linalg.lstsq(factor, members.scores, rcond=None)[0].astype(np.float64)
         return factor[np.searchsorted(members.rows, rows)], point
 

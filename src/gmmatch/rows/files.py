@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, read_only, to_numpy
-from gmmatch._threads import one_blas_thread, resolve_jobs
+from gmmatch._threads import one_blas_thread, release_freed_memory, resolve_jobs
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, GreedyTask, LocalRows, PerRow, RowMap
 from gmmatch.rows.npy import mapped
@@ -106,6 +106,7 @@ class FileRows(LocalRows):
         A group that is too large by itself is picked from a temporary file; without room for that, with a pass over
         the files per pick.
         """
+        release_freed_memory()
         by_group = np.flatnonzero(task.available & (task.codes >= 0))
         by_group = by_group[np.argsort(task.codes[by_group], kind="stable")]
         bounds = np.searchsorted(task.codes[by_group], np.arange(len(task.quotas) + 1))
