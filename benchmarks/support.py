@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,8 @@ def from_store(name: str, store: str, memory: int) -> dict[str, Any]:
     method, options = CASES[name]
     with tempfile.TemporaryDirectory() as folder, Peak() as peak, Clock() as clock:
         picks = f"{folder}/picks.parquet"
-        command = ["select", store, "-k", "1%", "-o", picks, "--method", method, "--memory", str(memory)]
+        amount = f"{memory / 1e6:g}MB"
+        command = ["select", store, "-k", "1%", "-o", picks, "--method", method, "--memory", amount]
         for option, value in options.items():
             command += [f"--{option}", value] if option == "preprocess" else ["--set", f"{option}={value}"]
         build_app()(command, standalone_mode=False)
@@ -179,8 +180,8 @@ def measured(place: str, name: str, store: Path, memory: int) -> dict[str, Any]:
     return found
 
 
-def run(what: str, names: list[str], quick: bool, folder: str | None) -> dict[str, Any]:
-    """Measure the cells, or the limit."""
+def run(what: str, names: list[str], quick: bool, folder: str | None) -> Iterator[dict[str, Any]]:
+    """Measure the cells, or the limit; yield what is known after each case."""
     size = QUICK if quick else CELLS if what == "cells" else LIMIT
     memory = int(size["memory"])
     n_rows = int(size.get("rows") or size["times"] * memory // (2 * size["features"]))
@@ -188,15 +189,15 @@ def run(what: str, names: list[str], quick: bool, folder: str | None) -> dict[st
         store = Path(made) / "rows.emb"
         make_store(store, n_rows, size["features"], size["classes"])
         places = PLACES if what == "cells" else ("store",)
-        cases = {name: {place: measured(place, name, store, memory) for place in places} for name in names}
-    return {
-        "rows": n_rows, "features": size["features"], "classes": size["classes"], "memory": memory,
-        "store_bytes": 2 * n_rows * size["features"], "quick": quick,
-        "cases": {
-            name: {"method": CASES[name][0], "options": CASES[name][1], **found} for name, found in cases.items()
-        },
-        "machine": machine.describe(),
-    }  # fmt: skip
+        cases: dict[str, Any] = {}
+        for name in names:
+            found = {place: measured(place, name, store, memory) for place in places}
+            cases[name] = {"method": CASES[name][0], "options": CASES[name][1], **found}
+            yield {
+                "rows": n_rows, "features": size["features"], "classes": size["classes"], "memory": memory,
+                "store_bytes": 2 * n_rows * size["features"], "quick": quick, "cases": cases,
+                "machine": machine.describe(),
+            }  # fmt: skip
 
 
 def main() -> None:
@@ -212,14 +213,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tiny size, to see that everything runs")
     parser.add_argument("--folder", help="where the temporary store goes")
     options = parser.parse_intermixed_args()
-    result = run(options.what, options.names or list(CASES), options.quick, options.folder)
+    kept: dict[str, Any] = {}
     if options.json is not None and options.json.exists() and options.names:
-        kept = json.loads(options.json.read_text(encoding="utf-8"))["cases"] | result["cases"]
-        result["cases"] = {name: kept[name] for name in CASES if name in kept}
-    text = json.dumps(result, indent=1, ensure_ascii=False)
+        kept = json.loads(options.json.read_text(encoding="utf-8"))["cases"]
+    for result in run(options.what, options.names or list(CASES), options.quick, options.folder):
+        known = kept | result["cases"]
+        result["cases"] = {name: known[name] for name in CASES if name in known}
+        text = json.dumps(result, indent=1, ensure_ascii=False)
+        if options.json is not None:
+            options.json.write_text(text + "\n", encoding="utf-8")
     print(text)
-    if options.json is not None:
-        options.json.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
