@@ -145,10 +145,10 @@ def test_files_that_are_no_recordings(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([0, 1], [RIGHT], [0]), r"indices has shape \(2,\): expected 1 row numbers"),
-        (([3], [RIGHT], [0]), "indices must be whole numbers from 0 to 2.* from 3 to 3"),
-        (([-1], [RIGHT], [0]), "indices must be whole numbers from 0 to 2"),
-        (([0.5], [RIGHT], [0]), "indices must be whole numbers .*float64"),
+        (([0, 1], [RIGHT], [0]), "indices names 2 rows: expected 1"),
+        (([3], [RIGHT], [0]), "indices names row 3; X has rows 0 to 2"),
+        (([-1], [RIGHT], [0]), "indices names row -1; X has rows 0 to 2"),
+        (([0.5], [RIGHT], [0]), "indices must be a list of row numbers.*float64"),
         (([0], RIGHT, [0]), r"logits has shape \(2,\): expected \(rows, classes\)"),
         (([0], [RIGHT], [0, 1]), r"labels has shape \(2,\).*expected 1 class numbers"),
         (([0], [RIGHT], [0.0]), "labels has .*float64: expected 1 class numbers"),

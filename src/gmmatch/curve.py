@@ -240,7 +240,10 @@ def budget_curve(
     check_whole_number(repeats, "repeats")
     if repeats > _FOLDS:
         raise InvalidInputError(f"repeats={repeats}: each holds out another tenth; give at most {_FOLDS}.")
-    selections = dict(selection) if isinstance(selection, Mapping) else {_name(selection): selection}
+    if isinstance(selection, Mapping):
+        selections = dict(selection)
+    else:
+        selections = {str(selection.provenance.get("method", "selection")): selection}
     if not selections:
         raise InvalidInputError("selection is empty: give at least one selection.")
     y = per_row_values(X, y, "labels")
@@ -269,10 +272,6 @@ def budget_curve(
                 judged_by = judged_by if judge.test is None else f"{len(judge.test[1]):,} test rows"
             points = _measure_points(rows, groups, trusted, selections, orders, counts, accuracies, test)
     return BudgetCurve(tuple(points), len(rows), judged_by)
-
-
-def _name(selection: Selection) -> str:
-    return str(selection.provenance.get("method", "selection"))
 
 
 def _resolve_sizes(sizes: Any, selections: Mapping[str, Selection], n: int) -> Indices:

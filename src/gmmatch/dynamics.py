@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from gmmatch._array import Indices, Mask, Matrix, Vector
-from gmmatch._checks import check_array, check_whole_number
+from gmmatch._checks import check_array, check_positions, check_whole_number
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.files import explain_damage, write_file
 
@@ -92,18 +92,11 @@ class Dynamics:
             The input of the last layer. With it, GraNd of the last layer is recorded.
         """
         values, classes = _check_logits(logits, labels)
-        rows = check_array(indices, "indices", "row numbers")
-        if rows.shape != (len(values),):
-            raise InvalidInputError(
-                f"indices has shape {rows.shape}: expected {len(values)} row numbers, one for each row of logits."
-            )
-        if rows.dtype.kind not in "iu" or (len(rows) and not 0 <= rows.min() <= rows.max() < self.n_rows):
-            raise InvalidInputError(
-                f"indices must be whole numbers from 0 to {self.n_rows - 1}, the rows of the training set; got "
-                f"{rows.dtype} numbers from {rows.min()} to {rows.max()}."
-            )
+        rows = check_positions(indices, self.n_rows, "indices")
+        if len(rows) != len(values):
+            raise InvalidInputError(f"indices names {len(rows)} rows: expected {len(values)}, as of logits.")
         correct, *means = _batch_statistics(values, classes, features)
-        self._count_events(rows.astype(np.int64), correct)
+        self._count_events(rows, correct)
         early = self.first_epochs is None or self.epoch < self.first_epochs
         for name, numbers in zip(_MEANS, means, strict=True):
             if numbers is not None and (name == "margin" or early):

@@ -120,13 +120,9 @@ class GeometricMedian:
     def compute(self, problem: Problem) -> Targets:
         """Return the geometric median of each group."""
         groups = problem.groups
+        weights = problem.weights if self.fraction == 1.0 else self._sample(problem)
         medians = problem.rows.group_medians(
-            groups.codes,
-            problem.weights if self.fraction == 1.0 else self._sample(problem),
-            len(groups),
-            eps=self.eps,
-            max_iter=self.max_iter,
-            delta=self.delta,
+            groups.codes, weights, len(groups), eps=self.eps, max_iter=self.max_iter, delta=self.delta
         )
         details = {"gap": medians.gaps, "iterations": medians.iterations, "converged": medians.converged}
         _warn_of_gaps(self.eps, medians.gaps, medians.converged, groups.labels)

@@ -60,9 +60,16 @@ class ArraySource(BaseSource):
         how: str = "",
     ) -> None:
         self.array, self.format, self.location = array, format, location
-        self.n_rows, self.n_features = _check_shape(tuple(array.shape), location)
         self.is_bfloat16 = bfloat16 or str(array.dtype) == "bfloat16"  # the latter is ml_dtypes' name
-        _check_type(self._block(0, 0).dtype, location)
+        shape = tuple(array.shape)
+        if len(shape) != 2 or not shape[1]:
+            expected = (
+                "need at least one feature" if len(shape) == 2 else "are two-dimensional, rows by features"
+            )
+            raise InvalidInputError(f"{location} has shape {shape}: embeddings {expected}.")
+        self.n_rows, self.n_features = shape
+        if (dtype := self._block(0, 0).dtype).kind not in "fiub":
+            raise InvalidInputError(f"{location} has dtype {dtype}: embeddings are floats or integers.")
         given = {"labels": labels, "ids": ids}
         self._values = {name: plain_values(values) for name, values in given.items() if values is not None}
         for name, values in self._values.items():
@@ -94,18 +101,6 @@ class ArraySource(BaseSource):
             if "rows" in names:
                 columns["rows"] = self._block(first, stop)
             yield Records(columns, stop - first, first, self.location)
-
-
-def _check_shape(shape: tuple[int, ...], location: str) -> tuple[int, int]:
-    if len(shape) == 2 and shape[1] > 0:
-        return shape
-    expected = "need at least one feature" if len(shape) == 2 else "are two-dimensional, rows by features"
-    raise InvalidInputError(f"{location} has shape {shape}: embeddings {expected}.")
-
-
-def _check_type(dtype: np.dtype[Any], location: str) -> None:
-    if dtype.kind not in "fiub":
-        raise InvalidInputError(f"{location} has dtype {dtype}: embeddings are floats or integers.")
 
 
 def open_arrays(path: Path, format: str, request: ColumnRequest) -> BaseSource:

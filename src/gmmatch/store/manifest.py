@@ -79,24 +79,15 @@ class Manifest:
 
     def origin(self, location: str) -> dict[str, Any]:
         """Return where the rows come from, for the provenance of a selection."""
-        return {
-            "store": location,
-            "encoder": self.encoder,
-            "encoder_fingerprint": self.encoder_fingerprint,
-            "source": self.source,
-            "source_fingerprint": self.source_fingerprint,
-        }
+        names = ("encoder", "encoder_fingerprint", "source", "source_fingerprint")
+        return {"store": location, **{name: getattr(self, name) for name in names}}
 
     def save(self, folder: Path) -> None:
         """Replace the manifest of a store, in one step, and let other libraries open a store that is complete."""
         if self.complete:
             self.save_library_files(folder)
-        document = {
-            "format": _FORMAT,
-            "format_version": self.format_version,
-            "n_rows": self.n_rows,
-            **vars(self),
-        }
+        version = self.format_version
+        document = {"format": _FORMAT, "format_version": version, "n_rows": self.n_rows, **vars(self)}
         document["shards"] = [{"file": shard.files[0][0], **vars(shard)} for shard in self.shards]
         text = json.dumps({**document, "sha256": _checksum(document)}, indent=1, allow_nan=False) + "\n"
         write_file(folder / MANIFEST_NAME, text.encode("ascii"))
