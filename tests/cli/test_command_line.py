@@ -171,14 +171,6 @@ def test_without_the_paper_one_line_says_how_to_install_it(monkeypatch):
     assert "reproduce" not in run("--help").stdout
 
 
-def test_names_of_methods_are_completed():
-    for option, word, expected in (("-m", "ro", "robust"), ("--methods", "random,ro", "random,robust")):
-        words = f"gmmatch {'select' if option == '-m' else 'compare'} x.npy {option} {word}"
-        env = {"_GMMATCH_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "4"}
-        result = CliRunner().invoke(build_app(), prog_name="gmmatch", env=env)
-        assert result.stdout.split() == [expected]
-
-
 def test_a_closed_pipe_ends_a_command_quietly(vectors):
     command = f"{sys.executable} -m gmmatch methods --json | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)

@@ -7,14 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from gmmatch.cli.io.arguments import DEFAULT_METHOD, OWN_OPTIONS, JsonOption, complete_methods
+from gmmatch.cli.io.arguments import DEFAULT_METHOD, OWN_OPTIONS, JsonOption
 from gmmatch.cli.io.output import print_facts, print_json, print_lines
 
 
 def methods(
-    name: Annotated[
-        str | None, typer.Argument(autocompletion=complete_methods, help="A method, to list its settings.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="A method, to list its settings.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the selection methods, or the settings of one.

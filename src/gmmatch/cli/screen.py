@@ -67,7 +67,7 @@ def screen(
     contents = page.open_contents(rows)
     if pred_probs is not None:
         options["pred_probs"] = read_array(pred_probs, "--pred-probs")
-    settled = None if decisions is None else rows.settle(decisions)
+    settled = None if decisions is None else gm.apply_decisions(rows, rows.y, decisions)
     if settled is not None:
         options["answers"] = settled.answers
     screening = gm.screen(rows.X, rows.y, **options)

@@ -93,7 +93,7 @@ def select(
         arguments["pred_probs"] = read_array(pred_probs, "--pred-probs")
     exclude = np.zeros(len(rows), dtype=bool)
     if decisions is not None:
-        settled = rows.settle(decisions)
+        settled = gm.apply_decisions(rows, rows.y, decisions)
         arguments["answers"], exclude = settled.answers, ~settled.keep
         record["decisions"] = {"path": decisions, "rows": int(settled.decided.sum())}
     if reference is not None:

@@ -216,29 +216,24 @@ class Subject:
 
 def split_subject(subject: Any, n: int) -> tuple[dict[str, Selection], ScreeningResult | None]:
     """Return the selections by name and the screening that ``subject`` holds; raise unless it is about n rows."""
+    if isinstance(subject, Selection):
+        subject = {str(subject.provenance.get("method") or "selection"): subject}
     selections: dict[str, Selection] = {}
     screening: ScreeningResult | None = None
     if isinstance(subject, ScreeningResult):
-        screening, n_rows = subject, len(subject)
-    elif isinstance(subject, Selection):
-        name = str(subject.provenance.get("method") or "selection")
-        selections, screening, n_rows = {name: subject}, subject.screening, subject.n_rows
+        screening, lengths = subject, {len(subject)}
     elif isinstance(subject, Mapping) and all(isinstance(value, Selection) for value in subject.values()):
         selections = {str(name): selection for name, selection in subject.items()}
-        screenings = [
-            selection.screening for selection in selections.values() if selection.screening is not None
-        ]
-        screening = screenings[0] if screenings else None
-        n_rows = next((selection.n_rows for selection in selections.values() if selection.n_rows != n), n)
+        screening = next((s.screening for s in selections.values() if s.screening is not None), None)
+        lengths = {selection.n_rows for selection in selections.values()}
     else:
+        kind = type(subject).__name__
         raise InvalidTypeError(
-            f"subject has type {type(subject).__name__}: give a Selection, a ScreeningResult or a dict of selections."
+            f"subject has type {kind}: give a Selection, several in a dict, or a ScreeningResult."
         )
     if screening is None and not any(len(selection.order) for selection in selections.values()):
         raise InvalidInputError("The selection is empty: there is nothing to report.")
-    if n_rows != n:
-        raise InvalidInputError(
-            f"X has {n:,} rows, but the {'selection' if selections else 'screening'} was made from {n_rows:,}: "
-            "give the rows it was made from."
-        )
+    if lengths - {n}:
+        made = f"the {'selection' if selections else 'screening'} was made from {max(lengths - {n}):,}"
+        raise InvalidInputError(f"X has {n:,} rows, but {made}: give the rows it was made from.")
     return selections, screening

@@ -40,51 +40,25 @@ DEFAULT_METHOD = "robust"
 OWN_OPTIONS = {"k": "-k", "per_class": "--per-class", "random_state": "--seed"}
 
 
-def complete_methods(incomplete: str) -> list[str]:
-    """Return what a shell can complete the last of some names to.
-
-    Examples
-    --------
-    >>> complete_methods("random,rob")
-    ['random,robust']
-    """
-    from gmmatch.methods.registry import methods
-
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in methods() if name.startswith(last)]
-
-
 def output_path(help: str, *names: str) -> Any:
     """Return an option for a file or folder that may lie at an address, such as s3://bucket/picks.parquet."""
     return writes(help, *(names or ("--output", "-o")), parser=as_path, metavar="PATH")
 
 
-BudgetOption: TypeAlias = Annotated[
-    str, picks_by("How many rows: 500, 0.1 or 10%; 'trusted': all that look right.", "-k", metavar="AMOUNT")
-]
-_METHODS_HELP = "see `gmmatch methods`. gm-matching is the paper's."
-MethodOption: TypeAlias = Annotated[
-    str, picks_by(f"A name; {_METHODS_HELP}", "--method", "-m", autocompletion=complete_methods)
-]
-MethodsOption: TypeAlias = Annotated[
-    str, picks_by(f"Comma-separated names; {_METHODS_HELP}", autocompletion=complete_methods)
-]
+BudgetOption: TypeAlias = Annotated[str, picks_by("500, 0.1, 10%, or 'trusted'.", "-k", metavar="AMOUNT")]
+MethodOption: TypeAlias = Annotated[str, picks_by("A name of `gmmatch methods`.", "--method", "-m")]
+MethodsOption: TypeAlias = Annotated[str, picks_by("Comma-separated names of `gmmatch methods`.")]
 SettingsOption: TypeAlias = Annotated[
     list[str] | None,
-    picks_by(
-        "A setting, as `gmmatch methods NAME` lists them; can be repeated.", "--set", metavar="NAME=VALUE"
-    ),
+    picks_by("As `gmmatch methods NAME` lists them; repeatable.", "--set", metavar="NAME=VALUE"),
 ]
 PerClassOption: TypeAlias = Annotated[
     Literal["proportional", "balanced", "none"],
     picks_by("How k is shared among the classes; 'none' ignores the labels."),
 ]
-ConfidenceOption: TypeAlias = Annotated[
-    float, picks_by("Where labels are corrected: the least probability of a suggested label.")
-]
+ConfidenceOption: TypeAlias = Annotated[float, picks_by("The least probability of a corrected label.")]
 PredProbsOption: TypeAlias = Annotated[
-    str | None,
-    reads("Out-of-fold probabilities of your model (.npy), for the screening.", metavar="FILE"),
+    str | None, reads("Out-of-fold probabilities of your model (.npy).", metavar="FILE")
 ]
 DecisionsOption: TypeAlias = Annotated[
     str | None, reads("A person's decisions, as `gmmatch review` saves them; they are final.", metavar="FILE")
@@ -94,15 +68,11 @@ PicksArgument: TypeAlias = Annotated[
     Path, typer.Argument(parser=as_path, metavar="PICKS", help="What `gmmatch select` wrote.")
 ]
 EmbeddingColumnOption: TypeAlias = Annotated[str | None, reads("The column of vectors.")]
-IdColumnOption: TypeAlias = Annotated[
-    str | None, reads("The column of ids; '' for none. By default one named like id, or row numbers.")
-]
+IdColumnOption: TypeAlias = Annotated[str | None, reads("Of ids, '' for none; by default one named like id.")]
 DeviceOption: TypeAlias = Annotated[str, runs_on("Where the model runs: auto, cpu, cuda or mps.")]
 SplitOption: TypeAlias = Annotated[str | None, reads("Which split, where there are several.")]
 EngineOption: TypeAlias = Annotated[Literal["ray"] | None, runs_on("Run on a Ray cluster.")]
-AddressOption: TypeAlias = Annotated[
-    str | None, runs_on("Of a Ray cluster: 'auto' or host:port; by default one is started here.")
-]
+AddressOption: TypeAlias = Annotated[str | None, runs_on("Of a Ray cluster: 'auto' or host:port.")]
 ForceOption: TypeAlias = Annotated[bool, writes("Replace the output if it exists.", "--force")]
 JsonOption: TypeAlias = Annotated[bool, writes("Print JSON instead of text.", "--json")]
 

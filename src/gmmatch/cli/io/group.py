@@ -133,7 +133,15 @@ class CommandFiles(Mapping[str, Any]):
             attribute = name.replace("-", "_")
             function = getattr(import_module(f"{self.package}.{attribute}"), attribute)
         elif name in self._added:
-            function = _load(self._added[name])
+            try:
+                function = self._added[name].load()
+            except Exception as error:  # it must not break the help of all
+                problem = f"gmmatch {name} cannot be loaded: {first_line(error)}."
+
+                def function(arguments: list[str] | None = None) -> None:
+                    """Cannot be loaded."""
+                    raise MissingDependencyError(problem)
+
         elif name in _IN_PAPER:
             raise MissingDependencyError(
                 f"gmmatch {name} belongs to the package gmmatch-paper: pip install ./paper in a clone of gmmatch."
@@ -149,21 +157,6 @@ class CommandFiles(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
-
-
-def _load(point: Any) -> Callable[..., Any]:
-    """Return the command of another distribution; one that cannot be imported must not break the help of all."""
-    try:
-        function: Callable[..., Any] = point.load()
-        return function
-    except Exception as error:
-        reason = first_line(error)
-
-        def broken(arguments: list[str] | None = None) -> None:
-            """Cannot be loaded."""
-            raise MissingDependencyError(f"gmmatch {point.name} ({point.value}) cannot be loaded: {reason}.")
-
-        return broken
 
 
 class CommandGroup(TyperGroup):

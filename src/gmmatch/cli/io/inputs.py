@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from gmmatch._array import Indices
     from gmmatch.data.tables import BaseSource
-    from gmmatch.review.decisions import Settled
     from gmmatch.store.store import Store
 
 _TABLES = (".csv", ".parquet", ".pq")
@@ -58,15 +57,6 @@ class Embeddings:
         if self.store is not None:
             return self.store.ids_of(rows)
         return None if self.file_ids is None else self.file_ids[rows]
-
-    def settle(self, decisions: str) -> Settled:
-        """Return what follows from a file of a person's decisions about these rows."""
-        import numpy as np
-
-        import gmmatch as gm
-
-        rows = np.empty((len(self), 0)) if self.ids is None else self.ids
-        return gm.apply_decisions(rows, self.y, decisions)
 
     @property
     def select_ids(self) -> Any:
