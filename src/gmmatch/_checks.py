@@ -193,9 +193,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
         if random_state is not None and random_state < 0:
             raise InvalidInputError(f"random_state={random_state!r}: a seed must be at least 0.")
         return np.random.default_rng(None if random_state is None else int(random_state))
-    raise InvalidTypeError(
-        f"random_state={random_state!r}: expected an integer, Generator, RandomState or None."
-    )
+    raise InvalidTypeError(f"random_state={random_state!r}: expected an integer, Generator or RandomState.")
 
 
 def warn_caller(warning: Warning) -> None:

@@ -127,9 +127,7 @@ def share_budget(
     total = int(capacities.sum())
     if isinstance(k, str) and k == TRUSTED:
         if replacement or per_class not in (None, "proportional"):
-            raise InvalidInputError(
-                "k='trusted' picks each trusted row once: leave out per_class, replacement."
-            )
+            raise InvalidInputError("k='trusted' picks every trusted row: leave out per_class, replacement.")
         return capacities.copy()
     if isinstance(per_class, Mapping):
         quotas = _quotas_by_class(labels, capacities, per_class)

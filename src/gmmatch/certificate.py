@@ -166,9 +166,7 @@ def certify(
     At most 2.8% of the 1,000 picks are mislabeled, with 95% confidence (0 of 100 checked were wrong).
     """
     if not isinstance(confidence, (int, float)) or not 0.5 < confidence < 1.0:
-        raise InvalidInputError(
-            f"confidence={confidence!r}: expected a number between 0.5 and 1, such as 0.95."
-        )
+        raise InvalidInputError(f"confidence={confidence!r}: expected a number from 0.5 to 1, such as 0.95.")
     if not isinstance(answers, Mapping):
         sample, answers = _read_answers(selection, answers)
     elif sample is None:

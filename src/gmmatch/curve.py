@@ -250,9 +250,7 @@ def budget_curve(
     with open_rows(X, engine=engine, memory_limit=memory_limit, n_jobs=n_jobs) as rows:
         for name, other in selections.items():
             if other.n_rows != len(rows):
-                raise InvalidInputError(
-                    f"{name} was made from {other.n_rows:,} rows, but X has {len(rows):,}."
-                )
+                raise InvalidInputError(f"{name} was made from {other.n_rows:,} rows, X has {len(rows):,}.")
         groups = Groups.of(y, len(rows), warn=False)
         counts = _resolve_sizes(sizes, selections, len(rows))
         trusted = next((s.screening.trusted for s in selections.values() if s.screening is not None), None)

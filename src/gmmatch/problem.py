@@ -339,9 +339,7 @@ def check_per_class(per_class: Any, y: Any) -> PerClass:
     if isinstance(per_class, Mapping) and y is None:
         raise InvalidInputError("per_class names classes, but y was not given: pass the labels.")
     if not isinstance(per_class, (str, Mapping, type(None))):
-        raise InvalidTypeError(
-            f"per_class={per_class!r}: give 'proportional', 'balanced', a mapping or None."
-        )
+        raise InvalidTypeError(f"per_class={per_class!r}: use 'proportional', 'balanced', a mapping or None.")
     checked: PerClass = per_class  # type: ignore[assignment]
     return checked
 

@@ -111,7 +111,7 @@ def test_provenance_becomes_what_json_can_hold():
     [
         ({"order": [5]}, "order holds 5, of 5 rows"),
         ({"order": [-1]}, "order holds -1"),
-        ({"order": [0.5]}, "order must be whole numbers"),
+        ({"order": [0.5]}, "order needs whole numbers"),
         ({"order": [[0]]}, r"shape \(1, 1\)"),
         ({"order": [0], "ids": ["a", "b"]}, "ids has 2 entries for 1 picks"),
         ({"order": [0], "ids": [1.5]}, "give integers or strings"),

@@ -134,7 +134,7 @@ def test_shards_that_were_filled_up_after_skipped_rows_are_not_continued(fake_ra
     encoder = CallableEncoder(Failing(source.array[700, 0]), "embedding", "failing")
     with pytest.raises(OSError, match="the model is gone"):
         embed(source, encoder, path, on_error="skip")
-    with pytest.raises(InvalidInputError, match="begun without an engine, and skipped rows"):
+    with pytest.raises(InvalidInputError, match="begun without an engine and skipped rows"):
         embed(source, encoder, path, on_error="skip", engine="ray:2")
     encoder.function.value = None
     assert embed(source, encoder, path, on_error="skip").n_rows == N - 1

@@ -66,9 +66,7 @@ def review(
             webbrowser.open(address)
 
     if rows.y is None and screening.noise_rate is None and not screening.counts:
-        raise InvalidInputError(
-            f"Nothing speaks against the rows of {given.path}: there is nothing to review."
-        )
+        raise InvalidInputError(f"Nothing speaks against the rows of {given.path}: nothing to review.")
     decisions = gm.review(
         rows.X, rows.y, output=output, source=contents, ids=rows.ids, screening=screening, static=static, tool=tool,
         port=port, announce=announce,

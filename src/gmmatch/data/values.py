@@ -175,9 +175,7 @@ def as_matrix(columns: Mapping[str, Any], name: Callable[[int], str]) -> NDArray
         for row, cell in enumerate(cells):
             if not is_number(cell):
                 content = f"{str(cell)[:40]!r}, which is no number," if cell else "no number"
-                raise InvalidInputError(
-                    f"{name(row)} has {content} in column {column!r}: fill it in, or drop the row."
-                )
+                raise InvalidInputError(f"{name(row)} has {content} in column {column!r}: drop the row.")
         parts.append(np.array(cells).astype(np.float64))
     dtype = np.result_type(np.float32, *(values.dtype for values in parts))
     return np.stack(parts, axis=1).astype(dtype, copy=False)

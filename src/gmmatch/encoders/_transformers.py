@@ -179,9 +179,7 @@ class TransformersEncoder(ModelEncoder):
         except GMMatchError:
             raise
         except (RuntimeError, ValueError, TypeError, AttributeError) as error:
-            raise InvalidInputError(
-                f"encoder={self.name!r} encodes no picture: {first_line(error)}."
-            ) from error
+            raise InvalidInputError(f"encoder={self.name!r} fails: {first_line(error)}.") from error
 
 
 def _load_processor(path: str, image_size: int | None, **options: Any) -> Any:

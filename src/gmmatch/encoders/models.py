@@ -91,9 +91,7 @@ def check_trusted(folder: Path, trust_pickle: bool) -> None:
         unread = suffix in _PICKLED and any((path.parent / name).is_file() for name in _SAFE_WEIGHTS)
         if suffix not in _HARMLESS and not hidden and not unread:
             what = "its weights as a pickle" if suffix in _PICKLED else "a file of a kind that is not known"
-            raise InvalidInputError(
-                f"encoder={str(folder)!r} has {what} ({path.relative_to(folder)}), {_ADVICE}"
-            )
+            raise InvalidInputError(f"encoder='{folder}' has {what} ({path.relative_to(folder)}), {_ADVICE}")
 
 
 def _class_names(path: Path) -> list[str]:

@@ -67,9 +67,7 @@ def method_class(name: str) -> type[Method]:
     if location is None:
         if key in _PAPER_METHODS:
             raise UnknownMethodError(f"method={name!r} comes with gmmatch-paper, which is not installed.")
-        raise unknown_name(
-            "method", name, methods(), "there is no such method; there are", UnknownMethodError
-        )
+        raise unknown_name("method", name, methods(), "no such method; there are", UnknownMethodError)
     module, _, attribute = location.partition(":")
     cls: type[Method] = getattr(import_module(module), attribute)
     return cls

@@ -129,7 +129,7 @@ def _read_settings(given: _Given, known: Mapping[str, Any], owner: str, prefix: 
         if name not in known:
             listed = ", ".join(known) or "no settings"
             raise InvalidInputError(
-                f"{text}: {owner} has no {name}; it has {listed}.{did_you_mean(name, known)}"
+                f"{text}: {owner} has no {name}, but {listed}.{did_you_mean(name, known)}"
             )
         value, choices = known[name], _CHOICES.get(name, ())
         if () in below:
@@ -150,7 +150,7 @@ def _make_option(text: str, name: str, value: Any, below: _Given) -> Any:
         choices = _CHOICES.get(name.rpartition(".")[2], ())
         names = " or ".join(f"{name}={option_name(choice)}" for choice in choices)
         raise InvalidInputError(
-            f"{text}: {f'say of which, as {names}' if names else f'{name} has no settings'}."
+            f"{text}: {f'of which, as {names}?' if names else f'{name} has no settings'}."
         )
     known = _parameters(value)
     arguments = {**known, **_read_settings(below, known, option_name(cls), f"{name}.")}

@@ -378,9 +378,7 @@ def check_numbers(
     """Return numbers from 0 to below ``limit`` as a new array, as many as ``length`` asks for."""
     array = np.array(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidInputError(
-            f"{name} must be whole numbers; got dtype {array.dtype}, shape {array.shape}."
-        )
+        raise InvalidInputError(f"{name} needs whole numbers; got dtype {array.dtype}, shape {array.shape}.")
     if length is not None and len(array) != length:
         raise InvalidInputError(f"{name} has shape {array.shape}: expected ({length},).")
     if array.size and (array.min() < 0 or array.max() >= limit):

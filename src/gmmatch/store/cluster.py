@@ -156,9 +156,7 @@ def _find_kept(commits: Commits, shards: dict[int, range]) -> dict[int, int]:
         del kept[last.number]
     full = [shard for shard in commits.manifest.shards if shard.n_rows == commits.manifest.rows_per_shard]
     if full and full[-1].read_table(commits.path).source_rows[-1] not in shards[full[-1].number]:
-        raise InvalidInputError(
-            f"{commits.path} was begun without an engine, and skipped rows: leave it out."
-        )
+        raise InvalidInputError(f"{commits.path} was begun without an engine and skipped rows: leave it out.")
     return kept
 
 

@@ -44,9 +44,7 @@ def check_output(
     if target in [resolved(given) for given in (*inputs, source) if given]:
         raise InvalidInputError(f"{option} {path} is also an input: choose another name.")
     if source and Path(source).is_dir() and resolved(source) in target.parents:
-        raise InvalidInputError(
-            f"{option} {path} lies within {source}, which is read: choose another folder."
-        )
+        raise InvalidInputError(f"{option} {path} lies within {source}, which is read: choose another.")
     if path.exists() and folder != path.is_dir():
         is_a, other = ("a file", "a folder") if folder else ("a folder", "the name of a file")
         raise InvalidInputError(f"{option} {path} is {is_a}: give {other}.")
