@@ -257,6 +257,7 @@ def test_formats_that_cannot_be_written_are_refused_before_the_work(photos, tmp_
     ("name", "content", "words"),
     [
         ("t.csv", "", "is empty"),
+        ("t.csv", "text,label\na,b,c\n", "more values than the header"),
         ("t.jsonl", "not json\n", "not a .jsonl file"),
         ("t.jsonl", "[1]\n", "not a .jsonl file"),
         ("t.parquet", "nothing of the kind", "not a .parquet file"),

@@ -257,6 +257,8 @@ def open_column(path: Path, contents: str, column: str | None) -> tuple[Any, Cal
         records = [json.loads(line) for line in text.split("\n") if line.strip()]
     else:
         records = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+        if any(None in record for record in records):
+            raise ValueError("a line has more values than the header")
     if not records:
         raise InvalidInputError(f"{path} is empty: there is nothing to corrupt.")
     name = _find_column(path, contents, column, list(records[0]))
