@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import label_errors
 from benchmarks.noise_cells import (
     DEVELOPMENT,
     JUDGING,
@@ -21,6 +22,7 @@ from benchmarks.noise_cells import (
     corrupt_labels,
     measure,
 )
+from gmmatch.errors import InvalidInputError
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _NAMES = ("weiszfeld-pass", "median", "picks", "kernel-herding", "memory", "imports", "calibrate")
@@ -85,3 +87,36 @@ def test_committed_cells_are_of_data_kept_for_judging() -> None:
     assert not measured & set(DEVELOPMENT)
     assert set(JUDGING) <= measured
     assert {run["seed"] for run in results["runs"]} == {0, 1}
+
+
+def test_errors_are_counted_among_rows_that_people_were_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random, count = np.random.default_rng(0), 300
+    truth = np.arange(count) % 2
+    labels = np.where(np.arange(count) < 20, 1 - truth, truth)
+    clone, judged = tmp_path / "clone", [{"given": 1, "guessed": 4, "neither": 0}, {"given": 3, "guessed": 2}]
+    for folder, name, write in (
+        ("original_test_labels", "mnist_test_set_original_labels.npy", lambda path: np.save(path, labels)),
+        ("mturk", "mnist_mturk.json", lambda path: path.write_text(
+            json.dumps([{"id": row, "mturk": judged[row % 2]} for row in range(10)]))),
+    ):  # fmt: skip
+        (clone / folder).mkdir(parents=True)
+        write(clone / folder / name)
+    rows = random.normal(size=(count, 4)) + 6.0 * truth[:, None]
+    np.savez(tmp_path / "mnist.npz", rows=rows, y_test=labels, encoder="drawn")
+    # Another tool that believes the first rows least; cleanlab is no dependency of the tests.
+    monkeypatch.setattr(
+        label_errors, "peers", lambda rows, labels: [("other", "x", np.arange(300.0), 1.0)] * 2
+    )
+    results = tmp_path / "found.json"
+    label_errors.main([str(clone), str(tmp_path / "mnist.npz"), "--json", str(results)])
+    [one] = json.loads(results.read_text())["sets"]
+    assert (one["judged"], one["confirmed"], one["evidence"]) == (10, 5, "drawn")
+    assert {(each["tool"], each["judged"], each["confirmed"]) for each in one["tools"]} == {
+        ("gmmatch", 10, 5),
+        ("other", 10, 5),
+    }
+    np.savez(tmp_path / "mnist.npz", rows=rows, y_test=labels[::-1], encoder="drawn")
+    with pytest.raises(InvalidInputError, match="its order is another"):
+        label_errors.main([str(clone), str(tmp_path / "mnist.npz"), "--json", str(results)])

@@ -19,6 +19,7 @@ from docs.scripts import (
     costs,
     digits,
     duplicates,
+    label_errors,
     labels,
     noise,
     picks,
@@ -33,7 +34,7 @@ from docs.scripts.results import DOCS
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "../README.md": {"audit": partial(audit.front, "docs/results-speed.md")},
     "index.md": {"audit": partial(audit.front, "results-speed.md")},
-    "results-audit.md": {"audit": audit.tables},
+    "results-audit.md": {"audit": audit.tables, "label-errors": label_errors.tables},
     "choose.md": {"decisions": choosing.decisions},
     "results-methods.md": {"digits": digits.tables, "corrupt-rows": choosing.corrupt_rows},
     "results-robust.md": {"robust": screening.robust, "texts": texts.tables},
