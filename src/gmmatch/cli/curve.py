@@ -29,9 +29,7 @@ def curve(
     sizes: Annotated[str, picks_by("Comma-separated counts or shares of the rows.")] = "1%,2%,5%,10%,20%,50%",
     methods: MethodsOption = f"{DEFAULT_METHOD},random",
     per_class: PerClassOption = "proportional",
-    test: Annotated[
-        str | None, picks_by("Labeled embeddings to judge by, not held-out rows.", metavar="OTHER")
-    ] = None,
+    test: Annotated[str | None, picks_by("Labeled rows to judge by.", metavar="OTHER")] = None,
     as_json: JsonOption = False,
     repeats: Annotated[int, runs_on("How many random splits to hold rows out by.", min=1)] = 5,
     running: SeededRunning,

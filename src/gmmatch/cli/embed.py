@@ -59,17 +59,13 @@ def embed(
             "-e",
         ),
     ] = None,
-    trust_pickle: Annotated[
-        bool, encodes_by("Load pickled weights: they can run code.", "--trust-pickle")
-    ] = False,
+    trust_pickle: Annotated[bool, encodes_by("Load pickles, which can run code.", "--trust-pickle")] = False,
     output: Annotated[Path, output_path("A folder, or an address such as s3://bucket/photos.emb.")],
     dtype: Annotated[Literal["auto", "float16", "float32"], writes("Of the stored numbers.")] = "auto",
     force: Annotated[bool, writes("Delete the store if there is one; begin again.", "--force")] = False,
     as_json: JsonOption = False,
     batch_size: Annotated[int | None, runs_on("Rows to encode at a time.", min=1)] = None,
-    workers: Annotated[
-        int | None, runs_on("Threads that decode images; on Ray, workers that encode.", min=1)
-    ] = None,
+    workers: Annotated[int | None, runs_on("Threads that decode, or workers on Ray.", min=1)] = None,
     device: DeviceOption = "auto",
     engine: EngineOption = None,
     address: AddressOption = None,

@@ -22,9 +22,7 @@ def review(
         writes("Write one file: a page (.html) that downloads its decisions, or tasks of --tool."),
     ] = None,
     tool: Annotated[ToolName | None, writes("Whose tasks; --decisions takes what it exports.")] = None,
-    source: Annotated[
-        str | None, writes("The images or texts, if not where they were embedded from.")
-    ] = None,
+    source: Annotated[str | None, writes("The images or texts, if they were moved.")] = None,
     open_browser: Annotated[bool, runs_on("Open the page in a browser.", "--open/--no-open")] = True,
     port: Annotated[int, runs_on("Of the page; any free one by default.", min=0, max=65535)] = 0,
     seed: SeedOption = 0,

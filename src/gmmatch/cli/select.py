@@ -52,9 +52,7 @@ def select(
     preprocess: Annotated[str | None, picks_by("Such as center,scale,pca:64,unit.", metavar="STEPS")] = None,
     reference: Annotated[str | None, picks_by("Embeddings to follow instead.", metavar="OTHER")] = None,
     reference_weight: Annotated[float, picks_by("Of --reference against the input: up to 1.")] = 1.0,
-    exclude_near: Annotated[
-        str | None, picks_by("Leave out near-duplicates of these (a test set).", metavar="OTHER")
-    ] = None,
+    exclude_near: Annotated[str | None, picks_by("Leave out copies of these.", metavar="OTHER")] = None,
     refine: Annotated[bool, picks_by("Swap picks for rows that match better.", "--refine")] = False,
     weights: Annotated[bool, picks_by("Weigh the picks so that they match better.", "--weights")] = False,
     output: Annotated[Path, output_path("The picks (.parquet; .csv for people); '-' prints their ids.")],

@@ -156,9 +156,7 @@ class Running:
     """Where a command runs."""
 
     jobs: Annotated[int | None, runs_on("Threads; every core by default.", min=1)] = None
-    memory: Annotated[
-        str | None, runs_on("Most for rows of files, such as 2GB; 1GiB by default.", metavar="SIZE")
-    ] = None
+    memory: Annotated[str | None, runs_on("For rows of files; 1GiB by default.", metavar="SIZE")] = None
     engine: EngineOption = None
     address: AddressOption = None
     workers: Annotated[int | None, runs_on("Workers on a Ray cluster.", min=1)] = None

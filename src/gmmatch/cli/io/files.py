@@ -102,12 +102,8 @@ class Report:
     """
 
     report: Annotated[Path | None, output_path("Also write a page (.html) of it.", "--report")] = None
-    projection: Annotated[Literal["pca", "tsne"], writes("Of the page; t-SNE of 4,000 rows.", "--map")] = (
-        "pca"
-    )
-    source: Annotated[
-        str | None, writes("The images or texts for the page, if not where they were embedded from.")
-    ] = None
+    projection: Annotated[Literal["pca", "tsne"], writes("t-SNE: 4,000 rows.", "--map")] = "pca"
+    source: Annotated[str | None, writes("The images or texts, if they were moved.", "--source")] = None
 
     def check(self, source: str, *, force: bool) -> None:
         """Raise for what cannot become a page; called before the work."""
