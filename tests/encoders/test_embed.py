@@ -185,13 +185,6 @@ def test_a_finished_store_is_left_alone(tmp_path):
     assert contents(tmp_path / "x.emb") == before
 
 
-def test_without_resume_a_store_that_exists_is_an_error(tmp_path):
-    source, encoder = ArraySource(vectors()), load_encoder("identity")
-    embed(source, encoder, tmp_path / "x.emb", resume=False)
-    with pytest.raises(InvalidInputError, match="exists already: choose another folder"):
-        embed(source, encoder, tmp_path / "x.emb", resume=False)
-
-
 @pytest.mark.parametrize("stops", [[1], [16], [17, 64, 65], [100, 150, 202]])
 def test_a_run_that_was_interrupted_ends_with_the_same_bytes(tmp_path, stops):
     """The encoder's output depends on who else is in a batch, and shards end in the middle of batches."""

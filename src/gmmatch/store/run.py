@@ -83,7 +83,6 @@ def embed(
     workers: int | None = None,
     dtype: str = "auto",
     on_error: OnError = "raise",
-    resume: bool = True,
     progress: Progress | None = None,
     rows_per_shard: int | None = None,
     checkpoint_seconds: float = 60.0,
@@ -123,8 +122,6 @@ def embed(
     on_error
         ``"raise"`` stops at a row that cannot be encoded and names it; what came before is kept.
         ``"skip"`` leaves it out and reports it, as it always does with a row that has no text.
-    resume
-        Whether to continue a store that exists; if not, an existing store is an error.
     progress
         Called after every batch.
     rows_per_shard, checkpoint_seconds
@@ -154,10 +151,6 @@ def embed(
     check_options(workers, on_error)
     finish_replacing(path)
     existing = find_manifest(path)
-    if existing is not None and not resume:
-        raise InvalidInputError(
-            f"{path} exists already: choose another folder, delete it first, or continue it with resume=True."
-        )
     size = _batch_size(batch_size, encoder, existing)
     kept_as = _dtype(dtype, encoder, source, existing)
     options = {"workers": workers, "dtype": kept_as, "on_error": on_error}
