@@ -86,6 +86,7 @@ def embed(
     """
     import gmmatch as gm
     from gmmatch.data.files import is_store
+    from gmmatch.data.images import allow_pixels
     from gmmatch.store import delete_store
 
     # Before a model is loaded, which may take minutes.
@@ -96,13 +97,9 @@ def embed(
     # In the source its files would be taken for the source's own when the same command goes on.
     check_output(output, force=True, folder=True, source=source)
     rows = columns.open(source, embedding_column=embedding_column)
-    if rows.n_rows == 0:
-        raise InvalidInputError(f"{source} has no rows: there is nothing to encode.")
     if not as_json:
         note(f"{source}: {rows.how or rows.format}.")
     if max_pixels is not None:
-        from gmmatch.data.images import allow_pixels
-
         allow_pixels(max_pixels)
     trusted: dict[str, Any] = {"trust_pickle": True} if trust_pickle else {}
     running: dict[str, Any] = {"workers": workers}
