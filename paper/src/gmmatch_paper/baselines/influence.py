@@ -29,14 +29,9 @@ _MAX_TERMS, _TERM_ERROR = 16, 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """Influence vectors H⁻¹ gᵢ · m of m labeled rows, and how they were computed.
+    """Influence vectors H⁻¹ gᵢ · m of m labeled rows, shape (n, d), and how they were computed.
 
-    Attributes
-    ----------
-    vectors : float32 array of shape (n, d)
-        Their sum over all rows is zero; zero for rows without a label.
-    hessian : "exact" or "kronecker"
-    projected : bool
+    Their sum over all rows is zero; they are zero for rows without a label.
     """
 
     vectors: NDArray[np.float32]

@@ -14,7 +14,7 @@ from gmmatch.errors import InvalidInputError
 if TYPE_CHECKING:
     from gmmatch_paper.studies.classification.image_study import ImageStudy
     from gmmatch_paper.studies.results import Results
-    from gmmatch_paper.studies.study import Study
+    from gmmatch_paper.studies.study import SizeName, Study
 
 _image_option = partial(typer.Option, rich_help_panel="Studies on images")
 
@@ -181,30 +181,20 @@ def expanded(names: list[str]) -> list[str]:
 def _run_studies(
     studies: list[Study], output: Path, full: bool, seeds: int | None, fresh: bool, jobs: int
 ) -> None:
-    from gmmatch_paper.studies.runner import resolve_jobs
-
-    jobs = resolve_jobs(jobs)
-    for study in studies:
-        _run(study, output, full, seeds, fresh, jobs)
-
-
-def _run(study: Study, output: Path, full: bool, seeds: int | None, fresh: bool, jobs: int) -> None:
-    from gmmatch_paper.studies.runner import run_study
+    from gmmatch_paper.studies.runner import resolve_jobs, run_study
     from gmmatch_paper.studies.style import draw_pictures
 
-    with progress(study.name) as update:
-        results = run_study(
-            study,
-            output=output,
-            size="full" if full else "quick",
-            seeds=seeds,
-            jobs=jobs,
-            fresh=fresh,
-            progress=update,
-        )
-        draw_pictures(study.named_pictures(), results, output)
-    note(f"Wrote {', '.join([f'{study.name}.json', *study.named_pictures()])} to {output}")
-    _print_claims(study, results)
+    jobs = resolve_jobs(jobs)
+    size: SizeName = "full" if full else "quick"
+    for study in studies:
+        pictures = study.named_pictures()
+        with progress(study.name) as update:
+            results = run_study(
+                study, output=output, size=size, seeds=seeds, jobs=jobs, fresh=fresh, progress=update
+            )
+            draw_pictures(pictures, results, output)
+        note(f"Wrote {', '.join([f'{study.name}.json', *pictures])} to {output}")
+        _print_claims(study, results)
 
 
 def _print_claims(study: Study, results: Results) -> None:

@@ -33,23 +33,9 @@ def default_jobs(device: str) -> int:
 class ImageRun:
     """How studies on images are run.
 
-    Attributes
-    ----------
-    choices
-        What the user chose of the studies' own options.
-    size
-        ``"quick"`` or ``"full"``.
-    output
-        Folder of ``NAME.json`` and of the journal; cells that are there are not measured again, and those of
-        other plans stay.
-    cache
-        Folder for embeddings, proxies, attacks and selections; ``output/cache`` by default.
-    device, jobs
-        Where, and in how many processes; None for what suits the device.
-    fresh
-        Measure everything again. The cache stays.
-    seconds
-        Begin no further cell after so long.
+    ``choices`` is what the user chose of the studies' own options, ``output`` the folder of ``NAME.json`` and of the
+    journal: cells that are there are not measured again unless ``fresh``, and those of other plans stay. ``cache`` is
+    ``output/cache`` by default, ``jobs`` what suits the device; after ``seconds`` no further cell is begun.
     """
 
     choices: Mapping[str, Any]

@@ -43,18 +43,9 @@ _AT_ONCE = 500
 
 @dataclass(frozen=True, eq=False)
 class FeatureSpace:
-    """Turns images into rows, and knows where the real ones lie.
+    """Turns bytes (n, height, width, channels) into rows, and knows the moments of the clean test images.
 
-    Attributes
-    ----------
-    name, fingerprint
-        What made the features; the fingerprint is of its weights.
-    embed
-        From bytes (n, height, width, channels) to features (n, s).
-    real
-        Moments of the clean test images.
-    accuracy
-        Of the classifier on them; None for Inception.
+    ``fingerprint`` is of the weights, ``accuracy`` of the classifier on the test images, None for Inception.
     """
 
     name: str

@@ -15,17 +15,7 @@ NAMES = ("fast", "paper", "quick")
 
 @dataclass(frozen=True)
 class GenerationRecipe:
-    """The training of a diffusion model, and the images that it is judged by.
-
-    Attributes
-    ----------
-    training
-        See :class:`~gmmatch_paper.training.diffusion.DiffusionRecipe`.
-    samples
-        Images to draw, by DDIM.
-    walk
-        Steps of DDIM.
-    """
+    """The training of a diffusion model; how many images are drawn to judge it by, and in how many steps of DDIM."""
 
     training: DiffusionRecipe
     samples: int

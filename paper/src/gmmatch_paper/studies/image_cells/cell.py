@@ -44,16 +44,7 @@ CODE = "cells-1"
 class Places:
     """What cells are made from, and where things are on this machine; no result depends on the latter.
 
-    Attributes
-    ----------
-    plan
-        Names the data and the encoder as the user did.
-    cache
-        Folder for what cells share.
-    device
-        ``"auto"``, ``"cpu"`` or ``"cuda"``.
-    threads
-        For the selection.
+    ``cache`` is a folder for what cells share, ``threads`` are those of a selection.
     """
 
     plan: Plan
