@@ -122,7 +122,8 @@ def check_residuals(device):
     points = plain.group_means(codes, np.ones(19), 3)
     picks = np.concatenate([np.flatnonzero(codes == group)[:4] for group in (0, 2)])
     paths = [each.measure_residuals(points, picks, codes[picks]) for each in (rows, plain)]
-    np.testing.assert_allclose(*paths, rtol=1e-13)
+    # Where the picks meet the point exactly, a GPU leaves a rounding error.
+    np.testing.assert_allclose(*paths, rtol=1e-13, atol=1e-15)
 
 
 def assert_same_picks(rows, plain, task, *, scan=False):
