@@ -105,16 +105,16 @@ def judge_labels(
     if others.any():
         judge = RowJudge(prepare, evidence, explanation, rule)
         np.copyto(out.table, rows.map_blocks(judge, per_row=(known, others)), where=others[:, None])
-    judged = out.table[known >= 0]
-    judged[:, 3] = classes[judged[:, 3].astype(np.int64)]
-    out.rate, out.interval = estimate_rate(judged[:, 0], judged[:, 1])
+    verdicts = out.table[known >= 0]
+    verdicts[:, 3] = classes[verdicts[:, 3].astype(np.int64)]
+    out.rate, out.interval = estimate_rate(verdicts[:, 0], verdicts[:, 1])
     # A row that was not judged is as suspicious as most.
-    out.table[:, 1:3] = out.rate, np.median(judged[:, 2])
+    out.table[:, 1:3] = out.rate, np.median(verdicts[:, 2])
     if not explanation.informed:
         # Trust needs evidence.
-        judged[judged[:, 0] == TRUSTED, 0] = NOT_JUDGED
+        verdicts[verdicts[:, 0] == TRUSTED, 0] = NOT_JUDGED
         out.notes.append("The rows hardly predict the labels, so that most labels cannot be judged.")
-    out.table[known >= 0] = judged
+    out.table[known >= 0] = verdicts
     return out
 
 

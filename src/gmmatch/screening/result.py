@@ -190,10 +190,10 @@ class ScreeningResult:
     def per_class(self) -> list[dict[str, Any]]:
         """Return for each class: ``label``, ``rows``, ``wrong``, ``doubtful`` and ``noise_rate``."""
         n_classes, labeled = len(self.labels), self.given >= 0
-        judged = labeled & (self.verdict_codes != NOT_JUDGED)
+        has_verdict = labeled & (self.verdict_codes != NOT_JUDGED)
         cells = self.given[labeled] * len(VERDICTS) + self.verdict_codes[labeled]
         counts = np.bincount(cells, minlength=n_classes * len(VERDICTS)).reshape(-1, len(VERDICTS))
-        total = np.bincount(self.given[judged], self.probability[judged], minlength=n_classes)
+        total = np.bincount(self.given[has_verdict], self.probability[has_verdict], minlength=n_classes)
         with np.errstate(invalid="ignore"):
             rates = total / counts[:, :NOT_JUDGED].sum(axis=1)
         known = np.isfinite(rates) & (self.noise_rate is not None)
