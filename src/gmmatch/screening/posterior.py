@@ -19,7 +19,7 @@ from gmmatch.screening.evidence import Evidence, Labels, Scores, soften
 from gmmatch.screening.learners import log_softmax, sum_classes
 
 # Standard errors by which an explanation must predict labels better than another: so a few rows cannot decide.
-_SURE_ERRORS = 2.0
+_SURE_ERRORS = 2.5
 # Pairs of more classes have too few rows each to stand out.
 _MAX_CLASSES = 256
 
