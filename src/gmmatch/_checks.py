@@ -24,7 +24,7 @@ def not_finite(name: str, count: int, bad: Indices, n: int) -> NotFiniteError:
     # The words "NaN" and "infinity" are what scikit-learn's conformance suite looks for.
     first = ", ".join(str(row) for row in bad[:5]) + (", ..." if count > 5 else "")
     return NotFiniteError(
-        f"Input {name} contains NaN, infinity or a value too large to square, in {count} of {n} "
+        f"{name} contains NaN, infinity or a value too large to square, in {count} of {n} "
         f"rows (first: {first}). Drop these rows or fill them in; none is dropped silently."
     )
 

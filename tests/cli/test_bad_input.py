@@ -64,6 +64,9 @@ def refused_in_words(refused):
         (["--labels", "pipe.csv"], "--labels pipe.csv: there is no such file"),
         (["--reference", "nowhere.npy"], "nowhere.npy"),
         (["--reference-weight", "3", "--reference", "vectors.npy"], "--reference-weight"),
+        (["--reference-weight", "0.5"], "--reference-weight goes with --reference, rows to follow"),
+        (["-m", "by-score"], "ranks rows by --scores, your own numbers"),
+        (["-k", "trusted"], "give it a screening, or choose --method 'robust'"),
         (["--memory", "lots"], "2GB"),
         (["--memory", "1"], "--memory 1: give an amount such as 2GB"),
         (["--engine", "ray", "--memory", "1GB"], "--memory"),
@@ -141,10 +144,18 @@ def test_rows_that_cannot_be_used(vectors, tmp_path, refused_in_words):
     np.save(tmp_path / "empty.npy", X[:0])
     np.save(tmp_path / "flat.npy", X[0])
     (tmp_path / "broken.npy").write_bytes(vectors.read_bytes()[:100])
-    for name, expected in (("nan", "NaN"), ("empty", "no rows"), ("flat", "shape"), ("broken", "damaged")):
+    for name, expected in (
+        ("nan", "The input contains NaN"),
+        ("empty", "no rows"),
+        ("flat", "shape"),
+        ("broken", "damaged"),
+    ):
         path = tmp_path / f"{name}.npy"
         assert expected in refused_in_words("select", path, "-k", 3, "-m", "easy", "-o", "-")
         assert expected in refused_in_words("screen", path)
+    line = refused_in_words("duplicates", vectors, "--against", tmp_path / "nan.npy")
+    assert "--against contains NaN" in line
+    assert "--sizes 'many' is not an amount" in refused_in_words("curve", vectors, "--sizes", "many")
 
 
 def test_raw_data_where_embeddings_are_expected(photos, tmp_path, refused_in_words):
@@ -160,6 +171,8 @@ def test_raw_data_where_embeddings_are_expected(photos, tmp_path, refused_in_wor
 def test_picks_where_rows_are_expected(store, tmp_path, refused_in_words, succeeds):
     picks = tmp_path / "picks.parquet"
     succeeds("select", store, "-k", 4, "-m", "easy", "-o", picks)
+    assert "holds picks: give the store" in refused_in_words("select", picks, "-k", 2, "-o", "-")
+    succeeds("select", store, "-k", 4, "-o", picks, "--force")  # its numbers could be read as vectors
     assert "holds picks: give the store" in refused_in_words("select", picks, "-k", 2, "-o", "-")
     assert "gmmatch export" in refused_in_words("embed", picks, "-o", tmp_path / "x.emb")
 

@@ -188,10 +188,15 @@ def test_what_cannot_be_cleaned_is_refused_before_the_work(folder, tmp_path, suc
     photos = folder[0]
     assert "within" in refused("clean", photos, "-o", photos / "clean")
     assert "cannot be exported" in refused("clean", vectors, "-o", tmp_path / "c.npy")
+    (tmp_path / "t.jsonl").write_text('{"text": "a"}\n{"text": "b"}\n')
+    asked = ("clean", tmp_path / "t.jsonl", "-e", "words", "-o", tmp_path / "c.jsonl", "--link")
+    assert "Error: --link is for folders of images" in refused(*asked)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("keep me")
     assert "gmmatch did not write" in refused("clean", photos, "-o", tmp_path / "mine", "--force")
     succeeds("embed", photos, "-o", tmp_path / "p.emb", "-e", "pixels:8x8:gray", "--on-error", "skip")
     assert "gmmatch did not write" in refused("clean", tmp_path / "p.emb", "-o", tmp_path / "mine", "--force")
+    for option in (("-e", "pixels"), ("--text", "body"), ("--label-column", "label")):
+        assert "leave them out" in refused("clean", tmp_path / "p.emb", "-o", tmp_path / "c", *option)
     assert "within" in refused("clean", tmp_path / "p.emb", "-o", photos, "--force")
     assert (tmp_path / "mine" / "notes.txt").read_text() == "keep me"

@@ -33,10 +33,10 @@ def certify(
         str | None, typer.Argument(help="The images or texts, to show them on the page.")
     ] = None,
     split: SplitOption = None,
-    answers: Annotated[Path | None, reads("What the page saved, or the table that was filled in.")] = None,
+    answers: Annotated[Path | None, reads("Answers: what the page saved, or the filled-in table.")] = None,
     sample: Annotated[int, picks_by("How many picks to check.", min=1)] = 200,
     confidence: Annotated[float, picks_by("Confidence of the bound.")] = 0.95,
-    output: Annotated[Path | None, output_path("The sample: a page (.html) or a table (.csv).")] = None,
+    output: Annotated[Path | None, output_path("For the sample: a page (.html) or a table (.csv).")] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     seed: SeedOption = 0,

@@ -22,6 +22,7 @@ from gmmatch.cli.io.arguments import (
 )
 from gmmatch.cli.io.files import check_output
 from gmmatch.cli.io.output import note, print_json, print_lines, print_table, progress
+from gmmatch.errors import InvalidInputError
 
 
 def clean(
@@ -31,12 +32,14 @@ def clean(
     ],
     columns: Columns,
     decisions: DecisionsOption = None,
-    encoder: Annotated[str | None, reads("As in `gmmatch embed`.", "--encoder", "-e")] = None,
+    encoder: Annotated[str | None, reads("Encoder, as in `gmmatch embed`.", "--encoder", "-e")] = None,
     doubtful: Annotated[Literal["keep", "drop"], picks_by("What becomes of rows in doubt.")] = "keep",
-    relabel: Annotated[bool, picks_by("Keep mislabeled rows, with a clear label.", "--relabel")] = False,
+    relabel: Annotated[
+        bool, picks_by("Keep mislabeled rows with their right label, if clear.", "--relabel")
+    ] = False,
     min_confidence: ConfidenceOption = 0.95,
     output: Annotated[Path, output_path("A new folder for images, a new file of the same kind for rows.")],
-    store: Annotated[Path | None, writes("The embeddings; next to the output by default.")] = None,
+    store: Annotated[Path | None, writes("For the embeddings; next to the output by default.")] = None,
     link: Annotated[bool, writes("Whether to link images or copy them.", "--link/--copy")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -63,6 +66,10 @@ def clean(
     rows: Any = None
     given = None
     if is_store(source):
+        if encoder is not None or columns != Columns():
+            raise InvalidInputError(
+                f"{source} is a store, whose encoder and columns are chosen: leave them out."
+            )
         rows = gm.open_store(source)
     else:
         rows = columns.open(source)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def compare(
     *,
     given: LabeledInput,
-    truth: Annotated[str | None, reads("True labels, as --labels.", metavar="COLUMN|TABLE")] = None,
+    truth: Annotated[str | None, reads("True labels; given as --labels.", metavar="COLUMN|TABLE")] = None,
     k: BudgetOption,
     methods: MethodsOption = f"{DEFAULT_METHOD},gm-matching,moderate,random",
     per_class: PerClassOption = "proportional",

@@ -29,7 +29,7 @@ def curve(
     sizes: Annotated[str, picks_by("Comma-separated counts or shares of the rows.")] = "1%,2%,5%,10%,20%,50%",
     methods: MethodsOption = f"{DEFAULT_METHOD},random",
     per_class: PerClassOption = "proportional",
-    test: Annotated[str | None, picks_by("Labeled rows to judge by.", metavar="OTHER")] = None,
+    test: Annotated[str | None, picks_by("Labeled test rows; else held-out ones.", metavar="OTHER")] = None,
     as_json: JsonOption = False,
     repeats: Annotated[int, runs_on("How many random splits to hold rows out by.", min=1)] = 5,
     running: SeededRunning,
@@ -55,7 +55,7 @@ def curve(
         if other.y is None:
             raise InvalidInputError(f"--test {test} has no labels: make a store with some.")
         test_rows = (other.X, other.y)
-    counts, options = [resolve_count(size, len(rows), name="--sizes") for size in budgets], running.options()
+    counts, options = [resolve_count(size, len(rows), name="sizes") for size in budgets], running.options()
     shared = {"k": max(counts), "per_class": parse_per_class(per_class), "random_state": running.seed}
     selections = {name: gm.select(rows.X, rows.y, method=name, **shared, **options) for name in names}
     result = gm.budget_curve(

@@ -21,8 +21,10 @@ _LEVELS = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999)
 def duplicates(
     *,
     given: Input,
-    against: Annotated[str | None, picks_by("Find copies of these (a test set).", metavar="OTHER")] = None,
-    threshold: Annotated[float | None, picks_by("The least cosine; by default chosen from the data.")] = None,
+    against: Annotated[str | None, picks_by("Find copies of a test set instead.", metavar="OTHER")] = None,
+    threshold: Annotated[
+        float | None, picks_by("The least cosine of copies; by default chosen from the data.")
+    ] = None,
     result: TableOutput,
     running: Running,
 ) -> None:

@@ -47,7 +47,7 @@ def embed(
     embedding_column: EmbeddingColumnOption = None,
     max_pixels: Annotated[int | None, reads("Refuse larger images; 89 million by default.", min=1)] = None,
     on_error: Annotated[
-        Literal["raise", "skip"], reads("For a broken image or line, or a value that is no text.")
+        Literal["raise", "skip"], reads("What to do about broken images, lines and texts.")
     ] = "raise",
     encoder: Annotated[
         str | None,
@@ -61,7 +61,7 @@ def embed(
     ] = None,
     trust_pickle: Annotated[bool, encodes_by("Load pickles, which can run code.", "--trust-pickle")] = False,
     output: Annotated[Path, output_path("A folder, or an address such as s3://bucket/photos.emb.")],
-    dtype: Annotated[Literal["auto", "float16", "float32"], writes("Of the stored numbers.")] = "auto",
+    dtype: Annotated[Literal["auto", "float16", "float32"], writes("Type of the stored numbers.")] = "auto",
     force: Annotated[bool, writes("Delete the store if there is one; begin again.", "--force")] = False,
     as_json: JsonOption = False,
     batch_size: Annotated[int | None, runs_on("Rows to encode at a time.", min=1)] = None,

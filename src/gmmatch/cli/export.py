@@ -35,7 +35,9 @@ def export(
     picks: PicksArgument,
     source: Annotated[str, typer.Argument(help="What was embedded: a folder of images, or table files.")],
     split: SplitOption = None,
-    id_column: Annotated[str | None, reads("Of ids, '' for none; by default that of the picks.")] = None,
+    id_column: Annotated[
+        str | None, reads("The column of ids; '' for none. By default that of the picks.")
+    ] = None,
     decisions: DecisionsOption = None,
     labels: Annotated[
         Literal["given", "corrected"], picks_by("'corrected' writes suggested labels, too.")

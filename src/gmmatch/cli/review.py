@@ -21,10 +21,10 @@ def review(
         Path | None,
         writes("Write one file: a page (.html) that downloads its decisions, or tasks of --tool."),
     ] = None,
-    tool: Annotated[ToolName | None, writes("Whose tasks; --decisions takes what it exports.")] = None,
+    tool: Annotated[ToolName | None, writes("Tool for --static; --decisions takes its export.")] = None,
     source: Annotated[str | None, writes("The images or texts, if they were moved.")] = None,
     open_browser: Annotated[bool, runs_on("Open the page in a browser.", "--open/--no-open")] = True,
-    port: Annotated[int, runs_on("Of the page; any free one by default.", min=0, max=65535)] = 0,
+    port: Annotated[int, runs_on("Port of the page; any free one by default.", min=0, max=65535)] = 0,
     seed: SeedOption = 0,
 ) -> None:
     """Decide about suspects in the browser, by keyboard.

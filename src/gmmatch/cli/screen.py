@@ -34,9 +34,11 @@ def screen(
     given: LabeledInput,
     pred_probs: PredProbsOption = None,
     decisions: DecisionsOption = None,
-    groups: Annotated[Literal["auto", "keep", "drop"], picks_by("Of rows apart from others.")] = "auto",
-    duplicates: Annotated[Literal["drop", "keep"], picks_by("'keep': do not look for copies.")] = "drop",
-    check_rows: Annotated[bool, picks_by("Look at the images or texts, too.", "--check-rows")] = False,
+    groups: Annotated[
+        Literal["auto", "keep", "drop"], picks_by("What becomes of groups that lie apart.")
+    ] = "auto",
+    duplicates: Annotated[Literal["drop", "keep"], picks_by("With 'keep', do not look for copies.")] = "drop",
+    check_rows: Annotated[bool, picks_by("Check the images or texts, too.", "--check-rows")] = False,
     result: TableOutput,
     all_rows: Annotated[bool, writes("Write a line for every row, not only for suspects.", "--all")] = False,
     page: Report,

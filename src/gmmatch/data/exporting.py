@@ -188,8 +188,8 @@ def open_writer(source: BaseSource, output: Path, *, link: bool = False) -> Call
     """Return the function that writes rows of a source, given by ascending row numbers and new columns, if it can."""
     if type(source) not in _WRITERS:
         raise InvalidInputError(
-            f"{source.location} is a {source.format}, whose rows cannot be exported: in Python, "
-            "Selection.load(picks).apply(dataset) takes them."
+            f"{source.location} is a {source.format}, whose rows cannot be exported: "
+            "give a folder of images, or files of Parquet, CSV or JSON lines."
         )
     suffix, write = _WRITERS[type(source)]
     if isinstance(source, ImageFolder):
@@ -198,7 +198,7 @@ def open_writer(source: BaseSource, output: Path, *, link: bool = False) -> Call
         check_replaceable(output, source.folder)
         return partial(write, source, output, link=link)
     if link:
-        raise InvalidInputError(f"link=True: {source.location} is no folder of images, which can be linked.")
+        raise InvalidInputError(f"link= is for folders of images, which {source.location} is not.")
     if format_of(output) != format_of(f"rows{suffix}"):
         raise InvalidInputError(f"{output}: {source.location} is {source.format}, so end it in {suffix}.")
     if resolved(output) in map(resolved, source.files):

@@ -197,7 +197,7 @@ class Method(ABC):
         check_option("screening", self.screening, "apply", "Screening()")
         if isinstance(self.k, str) and self.k == TRUSTED and self.screening is None:
             raise InvalidInputError(
-                f"k='trusted': method {self.name!r} does not screen; pass screening=Screening() or method='robust'."
+                f"k='trusted': method {self.name!r} does not screen; give it a screening, or choose method='robust'."
             )
 
     def _add_reference(self, problem: Problem, reference: Any, weight: float) -> Problem:
@@ -205,7 +205,9 @@ class Method(ABC):
             raise InvalidInputError(f"reference: method {self.name!r} follows no target; leave it out.")
         if reference is None:
             if not isinstance(weight, (int, float)) or weight != 1.0:
-                raise InvalidInputError("reference_weight goes with reference: give the rows to follow, too.")
+                raise InvalidInputError(
+                    "reference_weight goes with reference=, rows to follow: give them, too."
+                )
             return problem
         pair = isinstance(reference, (tuple, list)) and len(reference) == 2 and np.ndim(reference[0]) != 1
         X, labels = reference if pair else (reference, None)

@@ -16,7 +16,7 @@ from gmmatch.targets import Targets
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Random(Method):
-    """Pick rows at random, in proportion to ``sample_weight``.
+    """Pick rows at random, in proportion to their weights.
 
     Parameters
     ----------

@@ -181,5 +181,5 @@ class ByScore(Ranking):
     def scores(self, problem: Problem, targets: Targets) -> Vector:
         """Return the given scores."""
         if problem.request.scores is None:
-            raise InvalidInputError("method 'by-score' ranks rows by your own numbers: pass scores=.")
+            raise InvalidInputError("method 'by-score' ranks rows by scores=, your own numbers: give them.")
         return problem.request.scores

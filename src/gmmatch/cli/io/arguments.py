@@ -45,12 +45,14 @@ def output_path(help: str, *names: str) -> Any:
     return writes(help, *(names or ("--output", "-o")), parser=as_path, metavar="PATH")
 
 
-BudgetOption: TypeAlias = Annotated[str, picks_by("500, 0.1, 10%, or 'trusted'.", "-k", metavar="AMOUNT")]
-MethodOption: TypeAlias = Annotated[str, picks_by("A name of `gmmatch methods`.", "--method", "-m")]
-MethodsOption: TypeAlias = Annotated[str, picks_by("Comma-separated names of `gmmatch methods`.")]
+BudgetOption: TypeAlias = Annotated[
+    str, picks_by("How many: 500, 0.1, 10%, or 'trusted'.", "-k", metavar="AMOUNT")
+]
+MethodOption: TypeAlias = Annotated[str, picks_by("One that `gmmatch methods` lists.", "--method", "-m")]
+MethodsOption: TypeAlias = Annotated[str, picks_by("Those to try, with commas between them.")]
 SettingsOption: TypeAlias = Annotated[
     list[str] | None,
-    picks_by("As `gmmatch methods NAME` lists them; repeatable.", "--set", metavar="NAME=VALUE"),
+    picks_by("A setting that `gmmatch methods NAME` lists; repeatable.", "--set", metavar="NAME=VALUE"),
 ]
 PerClassOption: TypeAlias = Annotated[
     Literal["proportional", "balanced", "none"],
@@ -68,11 +70,13 @@ PicksArgument: TypeAlias = Annotated[
     Path, typer.Argument(parser=as_path, metavar="PICKS", help="What `gmmatch select` wrote.")
 ]
 EmbeddingColumnOption: TypeAlias = Annotated[str | None, reads("The column of vectors.")]
-IdColumnOption: TypeAlias = Annotated[str | None, reads("Of ids, '' for none; by default one named like id.")]
+IdColumnOption: TypeAlias = Annotated[
+    str | None, reads("The column of ids; '' for none. By default one named like id.")
+]
 DeviceOption: TypeAlias = Annotated[str, runs_on("Where the model runs: auto, cpu, cuda or mps.")]
 SplitOption: TypeAlias = Annotated[str | None, reads("Which split, where there are several.")]
 EngineOption: TypeAlias = Annotated[Literal["ray"] | None, runs_on("Run on a Ray cluster.")]
-AddressOption: TypeAlias = Annotated[str | None, runs_on("Of a Ray cluster: 'auto' or host:port.")]
+AddressOption: TypeAlias = Annotated[str | None, runs_on("The Ray cluster: 'auto' or host:port.")]
 ForceOption: TypeAlias = Annotated[bool, writes("Replace the output if it exists.", "--force")]
 JsonOption: TypeAlias = Annotated[bool, writes("Print JSON instead of text.", "--json")]
 
@@ -113,7 +117,8 @@ class Columns:
 
     image_column: Annotated[str | None, reads("The column of images.")] = None
     text: Annotated[
-        str | None, reads("Texts, or a template: '{title}\\n{body}'.", metavar="COLUMN|TEMPLATE")
+        str | None,
+        reads("The column of texts, or a template: '{title}\\n{body}'.", metavar="COLUMN|TEMPLATE"),
     ] = None
     label_column: Annotated[str | None, reads("The column of labels; '' for none.")] = None
     id_column: IdColumnOption = None
@@ -141,7 +146,7 @@ class LabeledInput(Input):
     labels: Annotated[
         str | None,
         reads(
-            "Instead of those of the input: a column of it, a table with id and label (or TABLE::COLUMN), or 'none'.",
+            "Labels for the rows: a column of the input, a table with id and label (or TABLE::COLUMN), or 'none'.",
             metavar="COLUMN|TABLE",
         ),
     ] = None
@@ -155,8 +160,8 @@ class LabeledInput(Input):
 class Running:
     """Where a command runs."""
 
-    jobs: Annotated[int | None, runs_on("Threads; every core by default.", min=1)] = None
-    memory: Annotated[str | None, runs_on("For rows of files; 1GiB by default.", metavar="SIZE")] = None
+    jobs: Annotated[int | None, runs_on("Threads to run; one per core by default.", min=1)] = None
+    memory: Annotated[str | None, runs_on("Limit for rows in files; 1GiB by default.", metavar="SIZE")] = None
     engine: EngineOption = None
     address: AddressOption = None
     workers: Annotated[int | None, runs_on("Workers on a Ray cluster.", min=1)] = None

@@ -102,7 +102,7 @@ class Report:
     """
 
     report: Annotated[Path | None, output_path("Also write a page (.html) of it.", "--report")] = None
-    projection: Annotated[Literal["pca", "tsne"], writes("t-SNE: 4,000 rows.", "--map")] = "pca"
+    projection: Annotated[Literal["pca", "tsne"], writes("How the page maps the rows.", "--map")] = "pca"
     source: Annotated[str | None, writes("The images or texts, if they were moved.", "--source")] = None
 
     def check(self, source: str, *, force: bool) -> None:

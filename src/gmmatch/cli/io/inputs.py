@@ -138,7 +138,7 @@ def _open_source(path: str, options: Mapping[str, Any], id_column: str | None = 
             raise
         kind, names = next(iter(error.candidates.items()))
         column = f" {'--text' if kind == 'text' else f'--{kind}-column'} {shlex.quote(names[0])}"
-    if kind != "embedding" and is_selection(path):
+    if is_selection(path):
         raise InvalidInputError(f"{path} holds picks: give the store or file that they were picked from.")
     if kind != "embedding":
         command = f"`gmmatch embed {path}{column} -o rows.emb`"

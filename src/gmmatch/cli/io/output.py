@@ -22,12 +22,11 @@ _QUIET_SECONDS = 20.0
 # Control characters but tabs and line ends, marks that turn the direction of text, and halves of characters.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # An argument of the library as messages name it: batch_size=0, text_column='body', "method=, which"; or alone. Only
-# values
-# that are written like that count, as a path may well begin with "split=".
+# values that are written like that count, as a path may well begin with "split=".
 _ARGUMENT = re.compile(
     r"(?<![\w'\"./:=-])([A-Za-z_]+)(?:(=)(?=['\"\d.\[(,; -]|(?:nan|inf|True|False|None)\b|$)|(?![\w'\"/=-]|\.\w))"
 )
-_OTHER = re.compile(r"^(against|reference|test)(?= has )")
+_OTHER = re.compile(r"^(against|reference|test)(?= (?:has|contains) )")
 # Options that go by another name than the argument, or than what people call it.
 _OPTIONS = {
     "k": ("-k", "--k"),
