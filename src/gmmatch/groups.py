@@ -80,8 +80,7 @@ class Groups:
             classes.append(None)
         elif len(missing) == n:
             raise InvalidInputError(
-                "y has no label for any row (all are None, NaN or -1): pass y=None or unlabeled='group' "
-                "to select from all rows together."
+                "No row has a label, as all are missing or -1: leave the labels out to treat all rows alike."
             )
         elif len(missing) and warn:
             warn_caller(_unlabeled_warning(missing, n))
@@ -149,7 +148,7 @@ def _unlabeled_warning(rows: Indices, n: int) -> UnlabeledRowsWarning:
     first = ", ".join(map(str, rows[:_LISTED_ROWS].tolist()))
     return UnlabeledRowsWarning(
         f"{len(rows):,} of {n:,} rows have no label (None, NaN or -1) and are left out, the first of them "
-        f"in rows {first}; unlabeled='group' keeps them as a group of their own."
+        f"in rows {first}; a label of their own would keep them as a group."
     )
 
 

@@ -155,6 +155,9 @@ def test_rows_that_cannot_be_used(vectors, tmp_path, refused_in_words):
         assert expected in refused_in_words("screen", path)
     line = refused_in_words("duplicates", vectors, "--against", tmp_path / "nan.npy")
     assert "--against contains NaN" in line
+    (tmp_path / "nameless.csv").write_text("id,label\n" + "".join(f"{row},\n" for row in range(40)))
+    line = refused_in_words("select", vectors, "-k", 3, "--labels", tmp_path / "nameless.csv", "-o", "-")
+    assert "No row has a label" in line and "leave the labels out" in line
     assert "--sizes 'many' is not an amount" in refused_in_words("curve", vectors, "--sizes", "many")
 
 

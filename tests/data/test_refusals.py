@@ -95,7 +95,7 @@ REFUSED = [
     ("folder", folder(), "is empty"),
     ("folder", folder(a_txt=b""), r"holds no images, only other files \(1 \.txt\)"),
     ("folder", folder(a_png=png(), x_tar=tar(("1.txt", b"a"))), "holds 1 WebDataset file and 1 image file:"),
-    ("folder", folder(manifest_json=b'{"format": "gmmatch-embeddings"}'), "open_store"),
+    ("folder", folder(manifest_json=b'{"format": "gmmatch-embeddings"}'), "give what it was made from"),
     ("folder/a.*", folder(a_csv=b"text\na\n", a_jsonl=b'{"text": "a"}\n'), "several formats"),
     ("folder/*.npy", folder(a_npy=b"", b_npy=b""), "names 2 files of arrays: give one"),
     ("1.png", png(), "give the folder"),

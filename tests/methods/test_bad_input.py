@@ -44,7 +44,7 @@ def with_value(value, *places):
         ({"k": 1, "exclude": range(20)}, "X has no rows that may be picked"),
         # labels and classes
         ({"y": Y[:-1]}, "y has 19 labels but X has 20 rows: give one per row"),
-        ({"y": [None] * 20}, "y has no label for any row.*y=None or unlabeled='group'"),
+        ({"y": [None] * 20}, "No row has a label.*: leave the labels out"),
         ({"y": Y, "unlabeled": "keep"}, "unlabeled='keep': give 'drop' or 'group'"),
         ({"y": "cat"}, "y has type str"),
         ({"k": 10, "y": Y, "per_class": "balanced"}, "class 'dog' has 2 rows .* quota is 5: lower k"),

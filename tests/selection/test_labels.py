@@ -99,7 +99,7 @@ def test_rows_without_a_label_form_no_class(y, expected):
     kept = group_rows(y, n=5, unlabeled="group")
     assert as_dict(kept) == expected
     assert kept.labels[-1] is None
-    with pytest.warns(UnlabeledRowsWarning, match="2 of 5 rows .* in rows 1, 4; unlabeled='group'"):
+    with pytest.warns(UnlabeledRowsWarning, match="2 of 5 rows .* in rows 1, 4; a label of their own"):
         dropped = group_rows(y, n=5)
     assert as_dict(dropped) == {label: rows for label, rows in expected.items() if label is not None}
 
@@ -113,7 +113,7 @@ def test_minus_one_is_a_class_where_it_cannot_mean_unlabeled():
 
 @pytest.mark.parametrize("y", [[None, None], [-1, -1], [float("nan"), None]])
 def test_no_label_at_all(y):
-    with pytest.raises(InvalidInputError, match=r"no label for any row.*y=None or unlabeled='group'"):
+    with pytest.raises(InvalidInputError, match=r"No row has a label.*leave the labels out"):
         group_rows(y, n=2)
     assert as_dict(group_rows(y, n=2, unlabeled="group")) == {None: [0, 1]}
 

@@ -210,7 +210,7 @@ def _open_files(
 
 def _open_folder(folder: Path, request: ColumnRequest, split: str | None, location: str) -> BaseSource:
     if is_store(folder):
-        raise InvalidInputError(f"{folder} is a store of embeddings: open it with gmmatch.open_store.")
+        raise InvalidInputError(f"{folder} is a store of embeddings: give what it was made from.")
     if (folder / "dataset_dict.json").exists() or (folder / "state.json").exists():
         return load_saved(str(folder), request, split)
     files = list_files(folder)

@@ -141,7 +141,9 @@ class WordsEncoder(Described):
 
         sample = self.prepare(list(islice(texts, _FITTED_TEXTS)))
         if not sample:
-            raise InvalidInputError("encoder='words' has no texts to learn from.")
+            raise InvalidInputError(
+                "encoder='words' has no texts to learn from: give a source that has some."
+            )
         self._pipeline: Any = make_pipeline(
             HashingVectorizer(n_features=_HASHES, ngram_range=(1, 2), alternate_sign=False, norm=None),
             TfidfTransformer(sublinear_tf=True),

@@ -158,7 +158,7 @@ class Moderate(CenterRanking):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ByScore(Ranking):
-    """Rank rows by ``scores=`` of ``select``: losses, forgetting events, perplexities, or what else you have.
+    """Rank rows by scores of your own: losses, forgetting events, perplexities, or what else you have.
 
     Parameters
     ----------
