@@ -137,10 +137,7 @@ def fit_channel(
     """Return the likeliest channel: without noise, with a background alone, or with the pairs of ``start``."""
     n_classes = labels.n_classes
     uniform = Noise.uniform(0.1 if noisy else 0.0, n_classes)
-    # Evidence counts in full at first: where noise explains labels as well as overlap does, it is noise.
-    channel = Channel(
-        np.full(len(scores), 1.0 if noisy else 1 / len(scores)), np.zeros(n_classes), start or uniform
-    )
+    channel = Channel(np.full(len(scores), 1 / len(scores)), np.zeros(n_classes), start or uniform)
     if not noisy:
         return _maximize(channel, scores, labels, fixed=True, steps=40)[0]
     previous = -np.inf

@@ -18,8 +18,9 @@ from gmmatch.screening.channel import Channel, Noise, estimate_noise, fit_channe
 from gmmatch.screening.evidence import Evidence, Labels, Scores, soften
 from gmmatch.screening.learners import log_softmax, sum_classes
 
-# Standard errors by which an explanation must predict labels better than another: so a few rows cannot decide.
-_SURE_ERRORS = 2.5
+# Standard errors by which noise must predict labels better than no noise, so that a few rows cannot decide; and the
+# second explanation better than others: mistakes of people have patterns, too, which are not quite those of classes.
+_SURE_ERRORS, _SURE_ERRORS_OF_SECOND = 2.0, 4.0
 # Pairs of more classes have too few rows each to stand out.
 _MAX_CLASSES = 256
 
@@ -116,8 +117,9 @@ def explain(evidence: Evidence, seed: int) -> tuple[Explanation, Posterior]:
     both = np.concatenate([plain.combine(scores, labels)[None], refitted])
     channel = raise_background(fit_channel(both, labels, guess.noise), both, labels)
     errors = _compare(scores, both, labels, guess.noise, np.random.default_rng([seed, 1]))
-    if errors > _SURE_ERRORS or (not first.sure and errors > -_SURE_ERRORS):
-        second = Explanation(channel, errors > _SURE_ERRORS, informed, plain, drawn[0])
+    surely = errors > _SURE_ERRORS_OF_SECOND
+    if surely or (not first.sure and errors > -_SURE_ERRORS_OF_SECOND):
+        second = Explanation(channel, surely, informed, plain, drawn[0])
         return second, second.apply(scores, refitted, labels)
     return first, first.apply(scores, None, labels)
 
