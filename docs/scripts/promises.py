@@ -26,15 +26,7 @@ def _kills(found: dict[str, Any]) -> str:
     commands = sorted({name.partition(",")[0] for name in found["commands"]})
     return (
         f"{found['killed_at_random']:,} kills at random moments, and {found['killed_at_a_step']:,} at every step on "
-        f"the disk, of {', '.join(f'`{name}`' for name in commands)}. {_kills_again(found['again'])}"
-    )
-
-
-def _kills_again(found: dict[str, Any]) -> str:
-    return (
-        f"Again with gmmatch {found['version']}, stopped before its end: {found['killed_at_random']:,} at random "
-        f"moments and {found['killed_at_a_step']:,} at every step, after the mask of `corrupt` was repaired, which "
-        "failed at first"
+        f"the disk, of {', '.join(f'`{name}`' for name in commands)}"
     )
 
 
