@@ -151,7 +151,8 @@ def fit_group(values: Matrix, classes: Matrix, group: Vector) -> Vector:
     for _ in range(_STEPS):
         odds = Mixture(values, classes, group).judge(values)[0][0]
         group = 1.0 / (1.0 + np.exp(-np.clip(odds, -50.0, 50.0)))
-    return group
+    # The smaller part is the group.
+    return group if group.mean() <= 0.5 else 1.0 - group
 
 
 def find_valley(values: Vector, inside: Mask) -> tuple[float, float]:

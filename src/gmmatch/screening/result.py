@@ -287,7 +287,7 @@ def corrected_labels(result: ScreeningResult, y: Any, min_confidence: float = 0.
     >>> X = np.repeat(np.eye(3), 50, axis=0) + 0.1 * np.random.default_rng(0).standard_normal((150, 3))
     >>> y = np.repeat([3, 5, 7], 50)
     >>> y[:10] = 7
-    >>> corrected = corrected_labels(gm.screen(X, y, random_state=0), y)
+    >>> corrected = corrected_labels(gm.screen(X, y, random_state=0), y, min_confidence=0.5)
     >>> bool(np.all(corrected == np.repeat([3, 5, 7], 50)))
     True
     """

@@ -229,7 +229,7 @@ def _prepare_folder(folder: Path) -> None:
     --------
     >>> _prepare_folder(Path("nowhere/x.emb"))
     Traceback (most recent call last):
-    gmmatch.errors.DataFileNotFoundError: nowhere/x.emb: the folder nowhere does not exist; make it first.
+    gmmatch.errors.DataFileNotFoundError: nowhere/x.emb: there is no folder nowhere; make it first.
     """
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file: an embedding store is a folder.")
