@@ -145,6 +145,19 @@ def test_result_survives_json() -> None:
     assert gm.ScreeningResult.from_json(result.to_json()) == result
 
 
+@pytest.mark.slow
+def test_noise_is_certain_where_classes_lie_apart() -> None:
+    """Overlap would explain the labels as well as noise does, but there is none."""
+    random = np.random.default_rng(0)
+    centers = random.standard_normal((10, 32)) * 8.0 / np.sqrt(32)
+    truth = random.integers(0, 10, 10_000)
+    X, is_wrong = centers[truth] + random.standard_normal((10_000, 32)), random.random(10_000) < 0.1
+    given = np.where(is_wrong, (truth + random.integers(1, 10, 10_000)) % 10, truth)
+    result = gm.screen(X, given, random_state=0)
+    assert ((result.verdict == "wrong") == is_wrong).mean() > 0.99
+    assert result.noise_interval is not None and result.noise_interval[0] > 0.08
+
+
 def test_corrected_labels_are_nearer_to_the_truth() -> None:
     X, y = make_classes()
     given = flip(y, "any other class", 0.2)

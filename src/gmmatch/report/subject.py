@@ -234,6 +234,8 @@ def split_subject(subject: Any, n: int) -> tuple[dict[str, Selection], Screening
     if screening is None and not any(len(selection.order) for selection in selections.values()):
         raise InvalidInputError("The selection is empty: there is nothing to report.")
     if lengths - {n}:
-        made = f"the {'selection' if selections else 'screening'} was made from {max(lengths - {n}):,}"
-        raise InvalidInputError(f"X has {n:,} rows, but {made}: give the rows it was made from.")
+        kind = "selection" if selections else "screening"
+        raise InvalidInputError(
+            f"X has {n:,} rows, but the {kind} was made from {max(lengths - {n}):,}: give the rows it was made from."
+        )
     return selections, screening

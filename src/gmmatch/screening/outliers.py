@@ -1,8 +1,8 @@
 """Rows that belong to nothing: outliers and corrupted groups.
 
 Two rules, fitted on a sample and applied to all rows. *Far out*: a row beyond the end of the tail of all distances
-from the middle. *A group*: in a mixture of two normal distributions, a valley with hardly any rows parts the smaller
-group from the rest.
+from the middle. *A group*: in a mixture of the classes and of one group of other rows, a valley with hardly any rows
+parts the group, the smaller part, from the rest.
 """
 
 from __future__ import annotations
